@@ -70,13 +70,13 @@ def test_a_move_outside_the_table_is_refused_and_writes_nothing(ledger):
 
 def test_of_two_movers_one_wins(ledger):
     with ledger.read() as session:
-        mine, yours = session.get(ExperimentRow, 1), None
+        mine = session.get(ExperimentRow, 1)
     with ledger.read() as session:
         yours = session.get(ExperimentRow, 1)
     with ledger.write() as session:
-        move(session, session.merge(mine, load=False), "ready", 1.0)
+        move(session, mine, "ready", 1.0)
     with pytest.raises(StaleTransition, match="no longer"), ledger.write() as session:
-        move(session, session.merge(yours, load=False), "cancelled", 2.0)
+        move(session, yours, "cancelled", 2.0)
 
 
 def test_a_transaction_that_fails_leaves_nothing(ledger):

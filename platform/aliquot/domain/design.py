@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
-from pydantic import JsonValue, computed_field
+from pydantic import JsonValue, computed_field, model_validator
 
 from aliquot.domain.base import Noun
 
@@ -20,6 +21,18 @@ class Design(Noun):
     """The kind of its space: `molecule`, `conditions` or `sequence`."""
     value: str | dict[str, JsonValue]
     """Canonical SMILES, canonical sequence, or parameter values in the space's declared order."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _key_agrees(cls, data: Any) -> Any:
+        """A dumped design holds its key; read back, the key is computed anew and must be the same."""
+        if not isinstance(data, dict) or "key" not in data:
+            return data
+        data = {**data}
+        key, design = data.pop("key"), cls(**data)
+        if key != design.key:
+            raise ValueError(f"key {key!r} is not that of {design.text!r}; leave it out, or write {design.key!r}")
+        return data
 
     @computed_field  # type: ignore[prop-decorator]
     @property

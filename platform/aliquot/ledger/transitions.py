@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import update
+from sqlalchemy.orm.attributes import set_committed_value
 from sqlmodel import Session
 
 from aliquot.domain import AliquotError
@@ -67,6 +68,7 @@ def move(session: Session, row: CampaignRow | ExperimentRow | ProposalRow, to: s
 
     Args:
         session: inside a write transaction.
+        row: as it was read, in this session or another; it is brought up to date.
         at: lab time, Unix seconds, for the event.
 
     Raises:
@@ -85,7 +87,8 @@ def move(session: Session, row: CampaignRow | ExperimentRow | ProposalRow, to: s
     )
     if session.execute(statement).rowcount != 1:  # type: ignore[attr-defined]
         raise StaleTransition(f"{row.__tablename__} {row.id} is no longer in state {before}")
-    session.refresh(row)
+    for name, value in {"state": to, "version": row.version + 1, **changes}.items():
+        set_committed_value(row, name, value)
     if kind is not ProposalRow:  # a proposal's path stands in its row; thousands of events would say it again
         campaign = row.id if kind is CampaignRow else row.campaign_id  # type: ignore[union-attr]
         what = {"id": row.id, "from": before, "to": to} | {k: v for k, v in changes.items() if k in ("outcome", "reason")}

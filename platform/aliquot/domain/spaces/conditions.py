@@ -93,7 +93,8 @@ class Continuous(Noun):
 
     def accept(self, value: Any) -> float:
         number = _number(self.name, value)
-        if not self.low <= number <= self.high:
+        slack = 1e-9 * max(abs(self.low), abs(self.high))  # grid points are rounded to 12 digits
+        if not self.low - slack <= number <= self.high + slack:
             raise InvalidDesign(f"{self.name}={value!r} lies outside {self.low} to {self.high} {self.unit}".strip())
         return float(f"{number:.12g}")
 

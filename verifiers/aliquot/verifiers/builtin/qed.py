@@ -1,0 +1,42 @@
+"""Quantitative estimate of drug-likeness: the weighted geometric mean of eight property desirabilities, in (0, 1).
+
+Source: Bickerton, Paolini, Besnard, Muresan & Hopkins, Nature Chemistry 4, 90 (2012), as RDKit's `QED.qed` computes it
+with the average of the best weights (the paper's QED_w,mo).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import Field
+
+from aliquot.domain import Design
+from aliquot.verifiers.builtin.molecule import parse
+from aliquot.verifiers.sdk import Needs, PointwiseVerifier, Score, VerifierConfig
+
+
+class QedConfig(VerifierConfig):
+    minimum: float | None = Field(default=None, ge=0, le=1)
+    """Refuse molecules below it; None: score only."""
+
+
+class Qed(PointwiseVerifier):
+    """QED, no unit, 0 (not drug-like) to 1."""
+
+    name, version = "qed", "1"
+    kinds = ("molecule",)
+    needs = Needs(seconds=2)
+    Config = QedConfig
+
+    def __init__(self, config: QedConfig):
+        super().__init__(config)
+        from rdkit.Chem.QED import qed
+
+        self._qed = qed
+
+    def verify(self, designs: Sequence[Design]) -> Iterable[Score]:
+        minimum = self.config.minimum
+        for design in designs:
+            value = float(self._qed(parse(design)))
+            accepted = minimum is None or value >= minimum
+            yield Score(value, accepted, "" if accepted else f"QED {value:.3f} is below {minimum:g}")
