@@ -29,7 +29,7 @@ class Row(SQLModel):
 
 
 def _json(nullable: bool = False) -> Any:
-    return Field(sa_column=Column(JSON, nullable=nullable))
+    return Field(sa_column=Column(JSON(none_as_null=nullable), nullable=nullable))
 
 
 class CampaignRow(Row, table=True):

@@ -1,0 +1,170 @@
+"""The engine: one round after another, each read from the ledger and written back to it.
+
+A tick is: let the trainer learn → collect what the lab sent → stop waiting for what is overdue → refit the surrogate →
+propose, verify, select and dispatch when there is room → move the clock on. Every phase finds its work in the ledger,
+so a tick that was cut anywhere is finished by the next one.
+"""
+
+from __future__ import annotations
+
+from sqlmodel import col, func, select
+
+from aliquot.campaigns.collecting import collect
+from aliquot.campaigns.context import Context, design_of
+from aliquot.campaigns.dispatching import dispatch, expire
+from aliquot.campaigns.learner import Learner
+from aliquot.campaigns.proposing import propose
+from aliquot.campaigns.selecting import OPEN, places_left, select_round
+from aliquot.campaigns.verifying import verify
+from aliquot.clock import HOUR
+from aliquot.domain import CampaignState, Design, Quality, RewardStatus
+from aliquot.ledger import (
+    BudgetRow,
+    DesignRow,
+    ExperimentRow,
+    MeasurementRow,
+    PolicyVersionRow,
+    ProposalRow,
+    RewardRow,
+    move,
+)
+from aliquot.ledger import lineages as branches
+from aliquot.trainer.policies import read_weights
+
+
+class Engine:
+    """Runs one campaign, tick by tick."""
+
+    def __init__(self, context: Context, learner: Learner):
+        self.context, self.learner = context, learner
+        self._measurements = -1
+        self._refit()  # as it stood when the last tick ended: the next one imputes before it fits again
+
+    def tick(self) -> CampaignState:
+        """One round; returns the campaign's state after it."""
+        context = self.context
+        self.learner.advance(self._newest_reward() if context.clock.virtual else 0)
+        collect(context)
+        expire(context)
+        self._refit()
+        self._finish_round()
+        proposing = self._may_propose()
+        if proposing:
+            self._load_newest_weights()
+            propose(context)
+            self._finish_round()
+        return self._move_on(proposing)
+
+    def _finish_round(self) -> None:
+        """Verify, select and dispatch whatever stands before those doors."""
+        context = self.context
+        verify(context)
+        with context.ledger.read() as session:
+            waiting = select(ProposalRow.id).where(
+                ProposalRow.campaign_id == context.campaign_id, ProposalRow.state == "verified"
+            )
+            begun = ~select(RewardRow.id).where(RewardRow.proposal_id == ProposalRow.id).exists()
+            without = select(ProposalRow.id).where(ProposalRow.campaign_id == context.campaign_id, begun)
+            due = session.exec(waiting).first() is not None or session.exec(without).first() is not None
+        if due:
+            select_round(context)
+        dispatch(context)
+
+    def _may_propose(self) -> bool:
+        context = self.context
+        with context.ledger.read() as session:
+            if self._target_reached(session):
+                return False
+            return places_left(context, session) > 0
+
+    def _refit(self) -> None:
+        """Fit the surrogate again when there are new measurements."""
+        context = self.context
+        with context.ledger.read() as session:
+            mine = select(func.count()).select_from(MeasurementRow).join(ExperimentRow)
+            count = session.exec(mine.where(ExperimentRow.campaign_id == context.campaign_id)).one()
+            if count == self._measurements:
+                return
+            self._measurements = count
+            query = (
+                select(MeasurementRow, DesignRow)
+                .join(ExperimentRow, col(ExperimentRow.id) == MeasurementRow.experiment_id)
+                .join(DesignRow, col(DesignRow.key) == ExperimentRow.design_key)
+                .where(ExperimentRow.campaign_id == context.campaign_id)
+                .order_by(col(MeasurementRow.id))
+            )
+            newest: dict[tuple[int, str, int], tuple[MeasurementRow, Design]] = {}
+            for row, design in session.exec(query):
+                before = newest.get((row.experiment_id, row.assay, row.replicate))
+                if before is None or before[0].revision < row.revision:
+                    newest[(row.experiment_id, row.assay, row.replicate)] = (row, design_of(design))
+        observations: dict[str, list] = {assay: [] for assay in context.objective.assays}
+        for row, design in newest.values():
+            if row.assay in observations and not row.retracted and row.quality == Quality.GOOD:
+                observations[row.assay].append((design, row.value, row.standard_error))
+        context.surrogate.fit(observations)
+
+    def _newest_reward(self) -> int:
+        with self.context.ledger.read() as session:
+            newest = select(func.max(RewardRow.id)).where(RewardRow.campaign_id == self.context.campaign_id)
+            return session.exec(newest).one() or 0
+
+    def _load_newest_weights(self) -> None:
+        context = self.context
+        with context.ledger.read() as session:
+            newest: PolicyVersionRow | None = branches.newest_version(session, context.campaign_id)
+        if newest is not None and newest.id != context.rollouts.version:
+            context.rollouts.update_weights(read_weights(context.folder.weights / newest.weights), newest.id)  # type: ignore[arg-type]
+
+    def _target_reached(self, session) -> bool:
+        target = self.context.spec.stopping.target
+        if target is None:
+            return False
+        whole = (RewardStatus.FINAL, RewardStatus.REVISED)
+        query = select(func.max(RewardRow.value)).join(ProposalRow).where(
+            RewardRow.campaign_id == self.context.campaign_id,
+            col(RewardRow.status).in_(whole),
+            col(ProposalRow.experiment_id) != None,  # noqa: E711
+        )  # fmt: skip
+        best = session.exec(query).one()
+        return best is not None and best >= target
+
+    def _move_on(self, proposed: bool) -> CampaignState:
+        """Advance the clock to the next thing to do, and end the campaign when there is nothing left."""
+        context, runtime = self.context, self.context.spec.runtime
+        now = context.clock.now()
+        with context.ledger.read() as session:
+            query = select(ExperimentRow).where(
+                ExperimentRow.campaign_id == context.campaign_id, col(ExperimentRow.state).in_(OPEN)
+            )
+            still_open = session.exec(query).all()
+            more = places_left(context, session) > 0 and not self._target_reached(session)
+            budget = session.get(BudgetRow, (context.campaign_id, "experiments"))
+        event = context.lab.next_event_at()
+        if not still_open and not more and event is None:
+            return self._end(int(budget.limit) if budget else 0)
+        if not context.clock.virtual:
+            context.clock.wait_until(now + runtime.poll_seconds)
+        elif proposed or more:
+            context.clock.wait_until(now + runtime.round_hours * HOUR)
+        else:
+            moments = [e.expires_at for e in still_open if e.expires_at is not None]
+            moments += [event] if event is not None else []
+            context.clock.wait_until(max(min(moments, default=now), now + runtime.round_hours * HOUR))
+        self._keep_time()
+        return CampaignState.RUNNING
+
+    def _end(self, experiments: int) -> CampaignState:
+        self.learner.finish()
+        context = self.context
+        with context.ledger.write() as session:
+            campaign = context.campaign(session)
+            reached = self._target_reached(session)
+            state = CampaignState.COMPLETED if reached else CampaignState.EXHAUSTED
+            reason = "the target was reached" if reached else f"all {experiments} experiments of the budget are spent"
+            move(session, campaign, state, context.clock.now(), reason=reason, clock=context.clock.now())
+        return state
+
+    def _keep_time(self) -> None:
+        with self.context.ledger.write() as session:
+            self.context.campaign(session).clock = self.context.clock.now()

@@ -1,0 +1,82 @@
+"""Propose: one group of generations from the newest policy, sealed before anything judges them."""
+
+from __future__ import annotations
+
+from sqlmodel import col, func, select
+
+from aliquot.campaigns.context import Context
+from aliquot.domain import Design, InvalidDesign, Outcome, Trajectory
+from aliquot.domain.spaces import BOS
+from aliquot.ledger import INLINE_LIMIT, DesignRow, ExperimentRow, GroupRow, ProposalRow, TrajectoryRow, record, seal
+from aliquot.trainer.rollout import RolloutRequest
+
+
+def propose(context: Context) -> int:
+    """Draw a group and write it down in one transaction; returns the group's number.
+
+    What does not name a design is born `invalid`. A design that already has an experiment is `credited`: what the lab
+    says of it is this proposal's too.
+    """
+    spec = context.spec
+    with context.ledger.read() as session:
+        newest = select(func.max(GroupRow.number)).where(GroupRow.campaign_id == context.campaign_id)
+        number = (session.exec(newest).one() or 0) + 1
+    request = RolloutRequest([BOS], spec.proposing.group_size, context.codec.max_tokens, context.seed("rollout", number))
+    trajectories = context.rollouts.generate(request)
+    decoded = [_decode(context, trajectory) for trajectory in trajectories]
+
+    at = context.clock.now()
+    with context.ledger.write() as session:
+        group = GroupRow(campaign_id=context.campaign_id, number=number, source=spec.policy.init, created_at=at)
+        session.add(group)
+        sealed = [_sealed(context, trajectory) for trajectory in trajectories]
+        designs = {design.key: design for design, _ in decoded if design is not None}
+        known = set(session.exec(select(DesignRow.key).where(col(DesignRow.key).in_(designs))))
+        session.add_all(
+            DesignRow(key=key, kind=design.kind, value=design.value)
+            for key, design in designs.items()
+            if key not in known
+        )
+        session.add_all(sealed)
+        session.flush()
+        measured = select(ExperimentRow.design_key, func.min(ExperimentRow.id)).where(
+            ExperimentRow.campaign_id == context.campaign_id, col(ExperimentRow.design_key).in_(designs)
+        )
+        experiments = dict(session.exec(measured.group_by(ExperimentRow.design_key)).all())
+        for position, (row, (design, text)) in enumerate(zip(sealed, decoded, strict=True)):
+            proposal = ProposalRow(
+                campaign_id=context.campaign_id, group_id=group.id, position=position, trajectory_id=row.id, text=text,
+                created_at=at,
+            )  # fmt: skip
+            if design is None:
+                proposal.state, proposal.outcome, proposal.reason = "invalid", Outcome.INVALID_DESIGN, text
+            else:
+                proposal.design_key, proposal.text = design.key, design.text
+                if design.key in experiments:
+                    proposal.state, proposal.experiment_id = "credited", experiments[design.key]
+                    proposal.selection_probability = 1.0
+            session.add(proposal)
+        invalid = sum(design is None for design, _ in decoded)
+        record(session, context.campaign_id, at, "group_proposed", group=number, proposals=len(decoded), invalid=invalid)
+    return number
+
+
+def _decode(context: Context, trajectory: Trajectory) -> tuple[Design | None, str]:
+    """(design, "") or (None, why not)."""
+    try:
+        return context.codec.decode(trajectory.tokens.tolist()), ""
+    except InvalidDesign as error:
+        return None, str(error)
+
+
+def _sealed(context: Context, trajectory: Trajectory) -> TrajectoryRow:
+    data = seal(trajectory)
+    small = len(data) <= INLINE_LIMIT
+    return TrajectoryRow(
+        campaign_id=context.campaign_id,
+        digest=trajectory.digest,
+        policy_version=trajectory.version,
+        tokens=len(trajectory.tokens),
+        sealed=data if small else None,
+        artifact=None if small else context.ledger.artifacts.put(data),
+    )

@@ -1,0 +1,138 @@
+"""Select: of what the verifiers let through, which designs the lab gets; and with that the rewards of a group begin."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from sqlmodel import Session, col, func, select
+
+from aliquot.campaigns.context import Context, design_of
+from aliquot.campaigns.rewarding import Known, Valued, floor_of, known_of, revise, valued
+from aliquot.campaigns.selection import choose
+from aliquot.domain import Design, ExperimentState, RewardStatus
+from aliquot.ledger import BudgetRow, DesignRow, ExperimentRow, GroupRow, ProposalRow, RewardRow, move, record
+from aliquot.ledger.budget import reserve
+
+OPEN = [state for state in ExperimentState if not state.terminal]
+
+
+def places_left(context: Context, session: Session) -> int:
+    """Experiments that may be started now: a round's places, within what may be out at once and what is left."""
+    counting = select(func.count()).where(
+        ExperimentRow.campaign_id == context.campaign_id, col(ExperimentRow.state).in_(OPEN)
+    )
+    spec, out = context.spec, session.exec(counting).one()
+    line = session.get(BudgetRow, (context.campaign_id, "experiments"))
+    assert line is not None
+    left = int(line.limit - line.reserved - line.spent)
+    money = session.get(BudgetRow, (context.campaign_id, "money"))
+    if money is not None:
+        price = max(_amounts(context, None).get("money", 0.0), 1e-9)
+        left = min(left, int((money.limit - money.reserved - money.spent + 1e-9) / price))
+    return max(0, min(spec.selecting.per_round, spec.proposing.max_in_flight - out, left))
+
+
+def select_round(context: Context) -> int:
+    """Settle every verified proposal, reserve budget for the chosen designs, and begin the rewards of their groups.
+
+    One transaction: a crash leaves either all of the round selected or none of it. Returns the number of experiments.
+    """
+    at = context.clock.now()
+    with context.ledger.write() as session:
+        fresh = (
+            select(ProposalRow, GroupRow.number)
+            .join(GroupRow)
+            .where(ProposalRow.campaign_id == context.campaign_id, ProposalRow.state == "verified")
+            .order_by(col(ProposalRow.id))
+        )
+        rows = session.exec(fresh).all()
+        by_design: dict[str, list[ProposalRow]] = defaultdict(list)
+        for proposal, _ in rows:
+            by_design[str(proposal.design_key)].append(proposal)
+        keys = list(by_design)
+        found = session.exec(select(DesignRow).where(col(DesignRow.key).in_(keys)))
+        designs = {row.key: design_of(row) for row in found}
+        known = known_of(context, session, keys)
+        number = max((n for _, n in rows), default=0)
+        chosen, probability, mean, sd = _pick(context, session, keys, designs, known, number)
+
+        experiments = 0
+        values: dict[int, Valued] = {}
+        for i, key in enumerate(keys):
+            experiment_id = _open(context, session, designs[key], at) if chosen[i] else None
+            experiments += chosen[i]
+            predicted = None if mean is None or sd is None else (float(mean[i]), float(sd[i]))
+            for proposal in by_design[key]:
+                changes = {"selection_probability": float(probability[i]), "experiment_id": experiment_id}
+                if predicted is not None:
+                    changes |= {"predicted_mean": predicted[0], "predicted_sd": predicted[1]}
+                move(session, proposal, "selected" if chosen[i] else "passed_over", at, **changes)
+                value, spread = predicted or (None, None)
+                values[proposal.id] = Valued(RewardStatus.PENDING, value, spread, 0.0)  # type: ignore[index]
+        _begin_others(context, session, values)
+        revise(context, session, values, at)
+        record(session, context.campaign_id, at, "round_selected", candidates=len(keys), experiments=int(experiments))
+    return int(experiments)
+
+
+def _pick(context: Context, session: Session, keys: list[str], designs: dict[str, Design], known: dict[str, Known], number: int):
+    """(chosen [n], probability [n], surrogate mean [n] or None, sd [n] or None)."""
+    spec, mean, sd, acquisition = context.spec.selecting, None, None, None
+    if keys and context.surrogate.ready:
+        mean, sd = context.surrogate.predict([designs[k] for k in keys], [known[k].values for k in keys])
+        if spec.acquisition != "random":
+            acquisition = np.asarray(mean) + (spec.kappa * np.asarray(sd) if spec.acquisition == "ucb" else 0.0)
+    rng = context.random("select", number)
+    places = places_left(context, session)
+    chosen, probability = choose(len(keys), acquisition, places, spec.exploration, rng)
+    return chosen, probability, mean, sd
+
+
+def _open(context: Context, session: Session, design: Design, at: float) -> int:
+    last = select(func.max(ExperimentRow.number)).where(ExperimentRow.campaign_id == context.campaign_id)
+    experiment = ExperimentRow(
+        campaign_id=context.campaign_id, number=(session.exec(last).one() or 0) + 1, design_key=design.key,
+        lab=context.description.name, assays=list(context.objective.assays), selected_at=at,
+    )  # fmt: skip
+    session.add(experiment)
+    session.flush()
+    reserve(session, context.campaign_id, experiment.id, _amounts(context, design), at)  # type: ignore[arg-type]
+    move(session, experiment, "ready", at)
+    return experiment.id  # type: ignore[return-value]
+
+
+def _amounts(context: Context, design: Design | None) -> dict[str, float]:
+    """What one experiment takes, by budget unit; for no design in particular, what the lab asks for any."""
+    if context.spec.budget.money is None:
+        return {"experiments": 1.0}
+    quote = context.lab.quote(design, context.objective.assays)  # type: ignore[arg-type]
+    return {"experiments": 1.0, "money": quote.money}
+
+
+def _begin_others(context: Context, session: Session, values: dict[int, Valued]) -> None:
+    """First rewards of the siblings that selection does not touch: the floor, missing, or what a design got already."""
+    without = (
+        select(ProposalRow)
+        .where(
+            ProposalRow.campaign_id == context.campaign_id,
+            col(ProposalRow.state).in_(("invalid", "refused", "undecided", "credited")),
+            ~select(RewardRow.id).where(RewardRow.proposal_id == ProposalRow.id).exists(),
+        )
+        .order_by(col(ProposalRow.id))
+    )
+    credited: list[ProposalRow] = []
+    for proposal in session.exec(without):
+        if proposal.state == "credited":
+            credited.append(proposal)
+        elif proposal.state == "undecided":
+            values[proposal.id] = Valued(RewardStatus.PENDING, None, None, 0.0)  # type: ignore[index]
+        else:
+            values[proposal.id] = floor_of(context)  # type: ignore[index]
+    if credited:
+        keys = sorted({str(p.design_key) for p in credited})
+        rows = session.exec(select(DesignRow).where(col(DesignRow.key).in_(keys)))
+        designs = {row.key: design_of(row) for row in rows}
+        known = known_of(context, session, keys)
+        rewards = dict(zip(keys, valued(context, [designs[k] for k in keys], [known[k] for k in keys]), strict=True))
+        values |= {p.id: rewards[str(p.design_key)] for p in credited}  # type: ignore[misc]

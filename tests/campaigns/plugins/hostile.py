@@ -1,0 +1,31 @@
+"""A verifier and a lab that go wrong in the ways a campaign must survive."""
+
+from aliquot.lab_adapters.sdk import LabError, LabRefused
+from aliquot.lab_adapters.simulated import SimulatedLab
+from aliquot.verifiers.sdk import PointwiseVerifier, Score
+
+
+class Moody(PointwiseVerifier):
+    """Raises on every sequence that starts with A."""
+
+    name, version = "moody", "1"
+
+    def verify(self, designs):
+        if any(design.value.startswith("A") for design in designs):
+            raise RuntimeError("not this one")
+        return [Score(1.0) for _ in designs]
+
+
+class Unreachable(SimulatedLab):
+    """Cannot be reached for every third submission, and refuses every fifth."""
+
+    name = "unreachable"
+    calls = 0
+
+    def submit(self, submission):
+        type(self).calls += 1
+        if self.calls % 3 == 0:
+            raise LabError("connection refused")
+        if self.calls % 5 == 0:
+            raise LabRefused("no such reagent")
+        super().submit(submission)

@@ -1,0 +1,25 @@
+"""The anchor that keeps a chemistry policy from collapsing: KL to a frozen reference, over the whole vocabulary.
+
+    K = (1/B) Σᵢ Σₜ KL(π(· | yᵢ,<ₜ) ‖ π_ref(· | yᵢ,<ₜ))
+
+Exact per position, not a one-sample estimate, since the vocabularies here are small.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def kl_to_reference(logits_logp: Tensor, reference_logp: Tensor, mask: Tensor) -> Tensor:
+    """Mean over sequences of the summed KL in nats; scalar with gradient through the first argument.
+
+    Args:
+        logits_logp: log π over the vocabulary, float32 [batch, time, vocabulary]; −inf where a token is not legal.
+        reference_logp: the same of the reference, no gradient.
+        mask: bool [batch, time], true where a token was generated.
+    """
+    legal = torch.isfinite(logits_logp) & torch.isfinite(reference_logp)
+    logp, reference = logits_logp.masked_fill(~legal, 0.0), reference_logp.masked_fill(~legal, 0.0)
+    kl = (logp.exp() * (logp - reference)).masked_fill(~legal, 0.0).sum(-1)
+    return (kl * mask).sum() / len(kl)
