@@ -1,10 +1,10 @@
 """Does the policy learn, or does the campaign only select?
 
-For each seed the drug-like example campaign is run twice, with learning on and off. Then the policy that each run ended
-with is sampled afresh, unselected, at temperature 1 without truncation, and every sample gets the reward that a perfect
-laboratory would have given it: the objective of the noise-free assays and the verifiers' scores, or the floor when it is
-invalid or a verifier refuses it. The effect is the difference of the two means over the standard deviation of the
-untrained policy's rewards.
+For each seed the drug-like example campaign is run twice, with learning on and off. Then the policy that each run
+ended with is sampled afresh, unselected, at temperature 1 without truncation, and every sample gets the reward that a
+perfect laboratory would have given it: the objective of the noise-free assays and the verifiers' scores, or the floor
+when it is invalid or a verifier refuses it. The effect is the difference of the two means over the standard deviation
+of the untrained policy's rewards.
 """
 
 from __future__ import annotations

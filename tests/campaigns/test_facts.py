@@ -60,7 +60,11 @@ def say(context, request):
 
     def deliver(delivery_id, *measurements, outcome=None, key=key):
         delivery = Delivery(
-            delivery_id=f"{request.node.name}-{delivery_id}", key=key, measurements=measurements, outcome=outcome, sent_at=0.0
+            delivery_id=f"{request.node.name}-{delivery_id}",
+            key=key,
+            measurements=measurements,
+            outcome=outcome,
+            sent_at=0.0,
         )
         with context.ledger.write() as session:
             touched, new = apply(context, session, [delivery], 1.0)

@@ -1,4 +1,4 @@
-"""Whole campaigns on a tiny policy: same seed same run, stopped anywhere and gone on with, nothing lost, nothing twice."""
+"""Whole campaigns on a tiny policy: same seed same run, stopped anywhere and gone on with, nothing lost or twice."""
 
 import os
 import signal
@@ -211,16 +211,17 @@ def test_a_folder_holds_one_run_and_one_process(tmp_path):
     assert not (tmp_path / "nothing").exists()
 
 
+RAMP = {"desirability": {"type": "ramp", "low": 0, "high": 1}}
 BAD = [
-    ({"objective": {"targets": [{"assay": "bindng", "desirability": {"type": "ramp", "low": 0, "high": 1}}]}}, "objective.targets[0].assay", "binding"),
-    ({"objective": {"targets": [{"verifier": "qed", "desirability": {"type": "ramp", "low": 0, "high": 1}}]}}, "", "verifiers are: none"),
+    ({"objective": {"targets": [{"assay": "bindng"} | RAMP]}}, "objective.targets[0].assay", "binding"),
+    ({"objective": {"targets": [{"verifier": "qed"} | RAMP]}}, "", "verifiers are: none"),
     ({"lab": {"type": "simulatd"}}, "lab.type", "simulated"),
     ({"verifiers": [{"type": "qeed"}]}, "verifiers[0].type", "qed"),
     ({"policy": {"init": "zinc-mo"}}, "policy.init", "fresh"),
     ({"selecting": {"per_round": 50}}, "", "group_size"),
     ({"budget": {"experiments": -1}}, "budget.experiments", "greater"),
     ({"learning": {"learning_rat": 1}}, "learning.learning_rat", "'learning_rate'"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "path", "remedy"), BAD)

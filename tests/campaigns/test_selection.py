@@ -6,7 +6,9 @@ import pytest
 from aliquot.campaigns.selection import choose
 
 
-@pytest.mark.parametrize(("candidates", "places", "exploration"), [(10, 4, 0.5), (12, 3, 0.1), (7, 7, 0.3), (6, 2, 1.0)])
+@pytest.mark.parametrize(
+    ("candidates", "places", "exploration"), [(10, 4, 0.5), (12, 3, 0.1), (7, 7, 0.3), (6, 2, 1.0)]
+)
 def test_each_design_is_chosen_as_often_as_said(candidates, places, exploration):
     rng, runs = np.random.default_rng(0), 4000
     acquisition, counts = rng.normal(size=candidates), np.zeros(candidates)

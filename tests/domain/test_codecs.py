@@ -41,7 +41,9 @@ def condition_spaces(draw):
             parameters.append(Categorical(name=name, choices=tuple(choices)))
         elif kind == "discrete":
             values = st.floats(-1e6, 1e6, allow_nan=False).map(lambda x: round(x, 3))
-            parameters.append(Discrete(name=name, values=tuple(draw(st.lists(values, min_size=1, max_size=6, unique=True)))))
+            parameters.append(
+                Discrete(name=name, values=tuple(draw(st.lists(values, min_size=1, max_size=6, unique=True))))
+            )
         else:
             low = draw(st.floats(-1e3, 1e3).map(lambda x: round(x, 2)))
             width = draw(st.floats(0.1, 1e3).map(lambda x: round(x, 2)))
@@ -77,7 +79,8 @@ def test_molecules_survive_the_round_trip(smiles):
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_whatever_the_position_mask_lets_through_is_well_formed(data):
-    space = data.draw(st.one_of(condition_spaces(), st.builds(SequenceSpace, alphabet=st.just("dna"), min_length=st.integers(1, 3), max_length=st.integers(3, 8))))  # fmt: skip
+    limits = {"min_length": st.integers(1, 3), "max_length": st.integers(3, 8)}
+    space = data.draw(st.one_of(condition_spaces(), st.builds(SequenceSpace, alphabet=st.just("dna"), **limits)))
     codec = space.codec()
     ids = []
     for row in codec.position_mask():
@@ -96,7 +99,8 @@ def test_one_molecule_has_one_key_however_it_is_written():
 
 
 @pytest.mark.parametrize(
-    ("smiles", "word"), [("C1CC", "unclosed"), ("C(C)(C)(C)(C)C", "valence"), ("", "non-empty"), ("c1ccccc", "unclosed")]
+    ("smiles", "word"),
+    [("C1CC", "unclosed"), ("C(C)(C)(C)(C)C", "valence"), ("", "non-empty"), ("c1ccccc", "unclosed")],
 )
 def test_an_invalid_smiles_says_why(smiles, word):
     with pytest.raises(InvalidDesign, match=f"(?i){word}"):

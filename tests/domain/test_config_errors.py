@@ -43,10 +43,15 @@ def test_an_unparsable_seed_names_its_place():
     "make",
     [
         lambda: SequenceSpace(min_length=5, max_length=4),
-        lambda: ConditionsSpace(parameters=({"type": "discrete", "name": "t", "values": [1, 2]},), constraints=({"weights": {"t": 1}, "low": 9},)),
-        lambda: ConditionsSpace(parameters=({"type": "categorical", "name": "s", "choices": ["a"]},), forbidden=({"s": "a"},)),
+        lambda: ConditionsSpace(
+            parameters=({"type": "discrete", "name": "t", "values": [1, 2]},),
+            constraints=({"weights": {"t": 1}, "low": 9},),
+        ),
+        lambda: ConditionsSpace(
+            parameters=({"type": "categorical", "name": "s", "choices": ["a"]},), forbidden=({"s": "a"},)
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_empty_design_space_is_refused(make):
     with pytest.raises(ValidationError, match="empty"):
         make()

@@ -27,7 +27,15 @@ def session(tmp_path):
         session.add(ProposalRow(campaign_id=1, group_id=1, position=0, text="C", created_at=0.0))
         session.flush()
         session.add(
-            RewardRow(campaign_id=1, proposal_id=1, objective_version=1, revision=0, status="final", completeness=1, created_at=0)
+            RewardRow(
+                campaign_id=1,
+                proposal_id=1,
+                objective_version=1,
+                revision=0,
+                status="final",
+                completeness=1,
+                created_at=0,
+            )
         )
         session.flush()
         yield session
@@ -35,7 +43,9 @@ def session(tmp_path):
 
 
 def learn(session, lineage, step, applied):
-    session.add(DispositionRow(proposal_id=1, reward_id=1, lineage_id=lineage.id, step=step, applied=applied, created_at=0))
+    session.add(
+        DispositionRow(proposal_id=1, reward_id=1, lineage_id=lineage.id, step=step, applied=applied, created_at=0)
+    )
     session.flush()
 
 

@@ -28,6 +28,7 @@ from aliquot.trainer.rollout import RolloutRequest, TorchRolloutEngine
 
 SPACE = SequenceSpace(alphabet="dna", min_length=2, max_length=6)
 GROUP = 6
+MOE = {"type": "moe", "hidden_size": 32, "layers": 2, "experts": 4, "feed_forward_size": 32}
 
 
 class Campaign:
@@ -77,8 +78,14 @@ class Campaign:
             last = session.exec(select(func.max(RewardRow.revision)).where(RewardRow.proposal_id == proposal_id)).one()
             session.add(
                 RewardRow(
-                    campaign_id=1, proposal_id=proposal_id, objective_version=1, status="partial", value=value,
-                    revision=0 if last is None else last + 1, completeness=1.0, created_at=0.0,
+                    campaign_id=1,
+                    proposal_id=proposal_id,
+                    objective_version=1,
+                    status="partial",
+                    value=value,
+                    revision=0 if last is None else last + 1,
+                    completeness=1.0,
+                    created_at=0.0,
                 )  # fmt: skip
             )
 
@@ -174,7 +181,7 @@ def test_a_kill_forks_at_the_last_checkpoint_and_learns_the_rest_again(campaign)
     assert ids[0] in after
 
 
-@pytest.mark.parametrize("architecture", [None, {"type": "moe", "hidden_size": 32, "layers": 2, "experts": 4, "feed_forward_size": 32}])  # fmt: skip
+@pytest.mark.parametrize("architecture", [None, MOE])
 def test_a_saved_trainer_goes_on_bit_for_bit(tmp_path, architecture):
     torch.set_num_threads(1)
     whole = Campaign(tmp_path / "whole", architecture)

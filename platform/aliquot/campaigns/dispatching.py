@@ -30,11 +30,12 @@ def dispatch(context: Context) -> int:
     for experiment, design in _in_state(context, ExperimentState.READY):
         with context.ledger.write() as session:
             at = context.clock.now()
-            number = 1 + session.exec(
-                select(func.count()).where(AttemptRow.experiment_id == experiment.id)
-            ).one()
+            number = 1 + session.exec(select(func.count()).where(AttemptRow.experiment_id == experiment.id)).one()
             attempt = AttemptRow(
-                experiment_id=experiment.id, number=number, key=_key(context, session, experiment, number), started_at=at
+                experiment_id=experiment.id,
+                number=number,
+                key=_key(context, session, experiment, number),
+                started_at=at,
             )
             session.add(attempt)
             move(session, experiment, "dispatching", at)
@@ -48,9 +49,8 @@ def recover(context: Context) -> None:
     for experiment, design in _in_state(context, ExperimentState.DISPATCHING):
         with context.ledger.read() as session:
             attempt = _last_attempt(session, experiment)
-        if capabilities.idempotent_submit:
-            _send(context, experiment, design, attempt)
-        elif capabilities.lookup and context.lab.reconcile([attempt.key])[attempt.key] is LabStatus.UNKNOWN:
+        unknown = capabilities.lookup and context.lab.reconcile([attempt.key])[attempt.key] is LabStatus.UNKNOWN
+        if capabilities.idempotent_submit or unknown:
             _send(context, experiment, design, attempt)
         elif capabilities.lookup:
             _running(context, experiment)

@@ -99,9 +99,9 @@ class Engine:
                 if before is None or before[0].revision < row.revision:
                     newest[(row.experiment_id, row.assay, row.replicate)] = (row, design_of(design))
         observations: dict[str, list] = {assay: [] for assay in context.objective.assays}
-        for row, design in newest.values():
+        for row, measured in newest.values():
             if row.assay in observations and not row.retracted and row.quality == Quality.GOOD:
-                observations[row.assay].append((design, row.value, row.standard_error))
+                observations[row.assay].append((measured, row.value, row.standard_error))
         context.surrogate.fit(observations)
 
     def _newest_reward(self) -> int:

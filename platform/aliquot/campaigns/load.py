@@ -69,7 +69,9 @@ def parse(data: Any, source: str) -> CampaignSpec:
     try:
         VerifierLadder(spec.verifiers, kind=spec.space.type).close()
     except ConfigError as error:
-        problems += [(f"verifiers[{path.replace('.', '].', 1)}", value, remedy) for path, value, remedy in error.problems]
+        problems += [
+            (f"verifiers[{path.replace('.', '].', 1)}", value, remedy) for path, value, remedy in error.problems
+        ]
     try:
         lab = create_lab(spec.lab.type, spec.lab.config, VirtualClock(), source)
         try:

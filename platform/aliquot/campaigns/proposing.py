@@ -21,7 +21,9 @@ def propose(context: Context) -> int:
     with context.ledger.read() as session:
         newest = select(func.max(GroupRow.number)).where(GroupRow.campaign_id == context.campaign_id)
         number = (session.exec(newest).one() or 0) + 1
-    request = RolloutRequest([BOS], spec.proposing.group_size, context.codec.max_tokens, context.seed("rollout", number))
+    request = RolloutRequest(
+        [BOS], spec.proposing.group_size, context.codec.max_tokens, context.seed("rollout", number)
+    )
     trajectories = context.rollouts.generate(request)
     decoded = [_decode(context, trajectory) for trajectory in trajectories]
 
@@ -57,7 +59,9 @@ def propose(context: Context) -> int:
                     proposal.selection_probability = 1.0
             session.add(proposal)
         invalid = sum(design is None for design, _ in decoded)
-        record(session, context.campaign_id, at, "group_proposed", group=number, proposals=len(decoded), invalid=invalid)
+        record(
+            session, context.campaign_id, at, "group_proposed", group=number, proposals=len(decoded), invalid=invalid
+        )
     return number
 
 

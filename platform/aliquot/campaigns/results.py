@@ -75,7 +75,7 @@ class Record:
 def records(session: Session, campaign_id: int) -> list[Record]:
     """Every experiment of a campaign, by number."""
     query = select(ExperimentRow, DesignRow).join(DesignRow).where(ExperimentRow.campaign_id == campaign_id)
-    found = {
+    found: dict[int | None, Record] = {
         experiment.id: Record(experiment, Design(kind=design.kind, value=design.value))
         for experiment, design in session.exec(query.order_by(col(ExperimentRow.number)))
     }

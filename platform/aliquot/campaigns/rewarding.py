@@ -53,7 +53,9 @@ def known_of(context: Context, session: Session, keys: Iterable[str]) -> dict[st
     keys = sorted(set(keys))
     known = {key: Known() for key in keys}
     scores = select(VerdictRow).where(
-        VerdictRow.campaign_id == context.campaign_id, col(VerdictRow.design_key).in_(keys), col(VerdictRow.score) != None  # noqa: E711
+        VerdictRow.campaign_id == context.campaign_id,
+        col(VerdictRow.design_key).in_(keys),
+        col(VerdictRow.score) != None,  # noqa: E711
     )
     for verdict in session.exec(scores.order_by(col(VerdictRow.id))):
         known[verdict.design_key].values[verdict.verifier] = verdict.score  # type: ignore[assignment]
@@ -119,7 +121,7 @@ def valued(context: Context, designs: Sequence[Design], known: Sequence[Known]) 
         value: float | None = None
         uncertainty: float | None = None
         if complete[i] and (missing != "wait" or status is RewardStatus.FINAL):
-            value, uncertainty = float(objective.value(one.values)), _spread(objective, one)  # type: ignore[arg-type]
+            value, uncertainty = float(objective.value(one.values)), _spread(objective, one)
         elif i in filled:
             value, uncertainty = filled[i]
         elif missing == "renormalise" and measured:
@@ -128,7 +130,7 @@ def valued(context: Context, designs: Sequence[Design], known: Sequence[Known]) 
                 combine=objective.combine,
                 floor=objective.floor,
             )
-            value = float(rest.value(one.values))  # type: ignore[arg-type]
+            value = float(rest.value(one.values))
         results.append(Valued(status, value, uncertainty, completeness))
     return results
 
@@ -146,22 +148,29 @@ def revise(context: Context, session: Session, rewards: dict[int, Valued], at: f
         .group_by(col(RewardRow.proposal_id))
     )
     ids = dict(session.exec(newest).all())
-    before = {row.proposal_id: row for row in session.exec(select(RewardRow).where(col(RewardRow.id).in_(ids.values())))}
+    before = {
+        row.proposal_id: row for row in session.exec(select(RewardRow).where(col(RewardRow.id).in_(ids.values())))
+    }
     written = 0
     for proposal_id, reward in rewards.items():
         old, status = before.get(proposal_id), reward.status
         if old is not None:
-            if (old.value, old.uncertainty, old.completeness) == (reward.value, reward.uncertainty, reward.completeness):
-                if old.status in (status, RewardStatus.REVISED):
-                    continue
+            same = (old.value, old.uncertainty) == (reward.value, reward.uncertainty)
+            if same and old.completeness == reward.completeness and old.status in (status, RewardStatus.REVISED):
+                continue
             if status is RewardStatus.FINAL and old.status in (RewardStatus.FINAL, RewardStatus.REVISED):
                 status = RewardStatus.REVISED
         session.add(
             RewardRow(
-                campaign_id=context.campaign_id, proposal_id=proposal_id, status=status, value=reward.value,
+                campaign_id=context.campaign_id,
+                proposal_id=proposal_id,
+                status=status,
+                value=reward.value,
                 objective_version=context.campaign(session).objective_version,
-                revision=old.revision + 1 if old else 0, uncertainty=reward.uncertainty,
-                completeness=reward.completeness, created_at=at,
+                revision=old.revision + 1 if old else 0,
+                uncertainty=reward.uncertainty,
+                completeness=reward.completeness,
+                created_at=at,
             )  # fmt: skip
         )
         written += 1
@@ -185,7 +194,7 @@ def revise_designs(context: Context, session: Session, keys: Iterable[str], at: 
     named: dict[str, list[int]] = defaultdict(list)
     designs: dict[str, Design] = {}
     for proposal_id, row in session.exec(query.order_by(col(ProposalRow.id))):
-        named[row.key].append(proposal_id)
+        named[row.key].append(proposal_id)  # type: ignore[arg-type]
         designs[row.key] = design_of(row)
     known = known_of(context, session, named)
     order = list(named)
@@ -203,13 +212,13 @@ def _completeness(objective: Objective, known: Known) -> float:
 
 
 def _spread(objective: Objective, known: Known) -> float | None:
-    """Standard deviation of the objective under the assays' standard errors, to first order; None when none is known."""
+    """One standard deviation of the objective under the assays' standard errors, to first order, if any is known."""
     if not known.errors:
         return None
     variance = 0.0
     for name, error in known.errors.items():
         if name in {t.name for t in objective.targets}:
-            up = objective.value(known.values | {name: known.values[name] + error})  # type: ignore[operator]
-            down = objective.value(known.values | {name: known.values[name] - error})  # type: ignore[operator]
+            up = objective.value(known.values | {name: known.values[name] + error})
+            down = objective.value(known.values | {name: known.values[name] - error})
             variance += float((up - down) / 2) ** 2
     return math.sqrt(variance)

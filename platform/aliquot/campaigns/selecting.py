@@ -76,7 +76,14 @@ def select_round(context: Context) -> int:
     return int(experiments)
 
 
-def _pick(context: Context, session: Session, keys: list[str], designs: dict[str, Design], known: dict[str, Known], number: int):
+def _pick(
+    context: Context,
+    session: Session,
+    keys: list[str],
+    designs: dict[str, Design],
+    known: dict[str, Known],
+    number: int,
+):
     """(chosen [n], probability [n], surrogate mean [n] or None, sd [n] or None)."""
     spec, mean, sd, acquisition = context.spec.selecting, None, None, None
     if keys and context.surrogate.ready:

@@ -1,8 +1,8 @@
 """Which of the verified designs the lab gets, with the exact chance that each had.
 
-Of k places, m = ⌈exploration · k⌉ are drawn uniformly without replacement from all n candidates; the other k − m go to the
-best of what is left by acquisition. A design of rank r (1 is best) is therefore in when it was drawn, or when enough of
-those before it were: with H the number of the m draws that fall on the r − 1 better ones,
+Of k places, m = ⌈exploration · k⌉ are drawn uniformly without replacement from all n candidates; the other k − m go to
+the best of what is left by acquisition. A design of rank r (1 is best) is therefore in when it was drawn, or when
+enough of those before it were: with H the number of the m draws that fall on the r − 1 better ones,
 
     P(in) = m/n + (1 − m/n) · P(H ≥ r − (k − m)),   H ~ Hypergeometric(n − 1, r − 1, m).
 

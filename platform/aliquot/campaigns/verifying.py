@@ -26,7 +26,7 @@ def verify(context: Context) -> None:
     at = context.clock.now()
     with context.ledger.write() as session:
         for key, judgement in judgements.items():
-            session.add_all(_row(context, key, verdict, at) for verdict in judgement.verdicts.values())
+            session.add_all(_row(context, str(key), verdict, at) for verdict in judgement.verdicts.values())
         for proposal, _ in rows:
             _settle(session, proposal, judgements[proposal.design_key], at)
         for verifier, memory in context.ladder.state().items():
@@ -56,7 +56,9 @@ def _settle(session: Session, proposal: ProposalRow, judgement: Judgement, at: f
 
 def _reason(judgement: Judgement) -> str:
     """Why it is not accepted, in the words of the verifiers that said so."""
-    said = [(v.verifier, v.error.message if v.error else v.reason) for v in judgement.verdicts.values() if not v.accepted]
+    said = [
+        (v.verifier, v.error.message if v.error else v.reason) for v in judgement.verdicts.values() if not v.accepted
+    ]
     said += [(name, "has not answered yet") for name in judgement.pending]
     return "; ".join(f"{name}: {reason}" for name, reason in said)[:2000]
 

@@ -7,6 +7,7 @@ and beyond the wanted end, a power of the linear fraction between. A window is o
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import numpy as np
@@ -103,7 +104,7 @@ class Objective(Noun):
         """Verifiers whose score is a target."""
         return tuple(t.verifier for t in self.targets if t.verifier)
 
-    def value(self, values: dict[str, np.ndarray | float]) -> np.ndarray:
+    def value(self, values: Mapping[str, np.ndarray | float]) -> np.ndarray:
         """The objective of complete values.
 
         Args:

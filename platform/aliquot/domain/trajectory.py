@@ -112,7 +112,9 @@ class Trajectory(Noun):
     def _whole(self):
         n = len(self.tokens)
         if len(self.logprobs) != n or n == 0 or len(self.prompt) == 0:
-            raise ValueError(f"{len(self.prompt)} prompt tokens, {n} tokens, {len(self.logprobs)} log-probs: unequal or empty")
+            raise ValueError(
+                f"{len(self.prompt)} prompt tokens, {n} tokens, {len(self.logprobs)} log-probs: unequal or empty"
+            )
         if not np.isfinite(self.logprobs).all() or (self.logprobs > 1e-4).any():
             raise ValueError("log-probs must be finite and not positive")
         edge = 0

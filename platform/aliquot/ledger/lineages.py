@@ -31,7 +31,9 @@ def fork(session: Session, parent: LineageRow, step: int, reason: str, at: float
     row = LineageRow(campaign_id=parent.campaign_id, parent_id=parent.id, fork_step=step, reason=reason, created_at=at)
     session.add(row)
     session.flush()
-    record(session, parent.campaign_id, at, "lineage_forked", parent=parent.id, lineage=row.id, step=step, reason=reason)
+    record(
+        session, parent.campaign_id, at, "lineage_forked", parent=parent.id, lineage=row.id, step=step, reason=reason
+    )
     return row
 
 

@@ -35,7 +35,7 @@ def _json(nullable: bool = False) -> Any:
 class CampaignRow(Row, table=True):
     __tablename__ = "campaign"
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     name: str
     spec: dict[str, Any] = _json()
     """The campaign as submitted, every default filled in."""
@@ -56,7 +56,7 @@ class ObjectiveRow(Row, table=True):
     __tablename__ = "objective"
     __table_args__ = (UniqueConstraint("campaign_id", "version"),)
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id")
     version: int
     spec: dict[str, Any] = _json()
@@ -77,7 +77,7 @@ class GroupRow(Row, table=True):
     __tablename__ = "proposal_group"
     __table_args__ = (UniqueConstraint("campaign_id", "number"),)
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id")
     number: int
     """0, 1, 2, … within the campaign: with the campaign's seed it fixes the random stream."""
@@ -89,7 +89,7 @@ class GroupRow(Row, table=True):
 class TrajectoryRow(Row, table=True):
     __tablename__ = "trajectory"
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id", index=True)
     digest: str
     """sha256 of the sealed record; checked at every reading."""
@@ -112,7 +112,7 @@ class ProposalRow(Row, table=True):
         Index("ix_proposal_campaign_id_design_key", "campaign_id", "design_key"),
     )
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id")
     group_id: int = Field(foreign_key="proposal_group.id")
     position: int
@@ -142,7 +142,7 @@ class VerdictRow(Row, table=True):
     __tablename__ = "verdict"
     __table_args__ = (Index("ix_verdict_campaign_id_design_key", "campaign_id", "design_key"),)
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id")
     design_key: str = Field(foreign_key="design.key")
     verifier: str
@@ -176,7 +176,7 @@ class ExperimentRow(Row, table=True):
         Index("ix_experiment_campaign_id_design_key", "campaign_id", "design_key"),
     )
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id")
     number: int
     """1, 2, 3, … within the campaign."""
@@ -200,7 +200,7 @@ class AttemptRow(Row, table=True):
     __tablename__ = "attempt"
     __table_args__ = (UniqueConstraint("key"), UniqueConstraint("experiment_id", "number"))
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     experiment_id: int = Field(foreign_key="experiment.id")
     number: int
     key: str
@@ -216,7 +216,7 @@ class InboxRow(Row, table=True):
     __tablename__ = "inbox"
     __table_args__ = (UniqueConstraint("campaign_id", "lab", "delivery_id"),)
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id")
     lab: str
     delivery_id: str
@@ -231,7 +231,7 @@ class MeasurementRow(Row, table=True):
     __tablename__ = "measurement"
     __table_args__ = (UniqueConstraint("experiment_id", "assay", "replicate", "revision"),)
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     experiment_id: int = Field(foreign_key="experiment.id")
     inbox_id: int = Field(foreign_key="inbox.id")
     assay: str
@@ -257,7 +257,7 @@ class RewardRow(Row, table=True):
         Index("ix_reward_campaign_id_id", "campaign_id", "id"),
     )
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id")
     proposal_id: int = Field(foreign_key="proposal.id")
     objective_version: int
@@ -274,7 +274,7 @@ class LineageRow(Row, table=True):
 
     __tablename__ = "lineage"
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id", index=True)
     parent_id: int | None = Field(default=None, foreign_key="lineage.id")
     fork_step: int = 0
@@ -288,7 +288,7 @@ class PolicyVersionRow(Row, table=True):
 
     __tablename__ = "policy_version"
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id", index=True)
     lineage_id: int = Field(foreign_key="lineage.id")
     step: int
@@ -300,7 +300,7 @@ class PolicyVersionRow(Row, table=True):
 class CheckpointRow(Row, table=True):
     __tablename__ = "checkpoint"
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     lineage_id: int = Field(foreign_key="lineage.id", index=True)
     step: int
     path: str
@@ -316,7 +316,7 @@ class DispositionRow(Row, table=True):
         Index("ix_disposition_proposal_id", "proposal_id"),
     )
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     proposal_id: int = Field(foreign_key="proposal.id")
     reward_id: int = Field(foreign_key="reward.id")
     lineage_id: int = Field(foreign_key="lineage.id")
@@ -330,7 +330,7 @@ class DispositionRow(Row, table=True):
 
 
 class GroupUseRow(Row, table=True):
-    """What was frozen at a group's first use on a lineage: the scale of its advantages and the prior of its baseline."""
+    """Frozen at a group's first use on a lineage: the scale of its advantages and the prior of its baseline."""
 
     __tablename__ = "group_use"
 
@@ -347,7 +347,7 @@ class BudgetEntryRow(Row, table=True):
     __tablename__ = "budget_entry"
     __table_args__ = (UniqueConstraint("experiment_id", "unit", "kind"),)
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id")
     experiment_id: int = Field(foreign_key="experiment.id")
     unit: str
@@ -390,7 +390,7 @@ class EventRow(Row, table=True):
     __tablename__ = "event"
     __table_args__ = (UniqueConstraint("campaign_id", "sequence"),)
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id")
     sequence: int
     at: float

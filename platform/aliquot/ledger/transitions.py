@@ -91,5 +91,7 @@ def move(session: Session, row: CampaignRow | ExperimentRow | ProposalRow, to: s
         set_committed_value(row, name, value)
     if kind is not ProposalRow:  # a proposal's path stands in its row; thousands of events would say it again
         campaign = row.id if kind is CampaignRow else row.campaign_id  # type: ignore[union-attr]
-        what = {"id": row.id, "from": before, "to": to} | {k: v for k, v in changes.items() if k in ("outcome", "reason")}
+        what = {"id": row.id, "from": before, "to": to} | {
+            k: v for k, v in changes.items() if k in ("outcome", "reason")
+        }
         record(session, campaign, at, f"{row.__tablename__}_{to}", **what)  # type: ignore[arg-type]

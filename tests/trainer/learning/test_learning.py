@@ -47,7 +47,11 @@ def test_a_baseline_never_sees_its_own_outcome(values, which, other, kappa):
     assert after[i] - before[i] == pytest.approx(other - values[i], abs=1e-9)
 
 
-@given(st.lists(numbers, min_size=1, max_size=8), st.lists(st.sampled_from(list(Tier)), min_size=8, max_size=8), st.floats(-2, 2))
+@given(
+    st.lists(numbers, min_size=1, max_size=8),
+    st.lists(st.sampled_from(list(Tier)), min_size=8, max_size=8),
+    st.floats(-2, 2),
+)
 @settings(max_examples=300)
 def test_applied_and_masked_add_up_and_a_retraction_leaves_nothing_standing(targets, tiers, gap):
     applied = masked = 0.0

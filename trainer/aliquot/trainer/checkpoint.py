@@ -58,5 +58,7 @@ def load(folder: Path, row: CheckpointRow) -> dict[str, Any]:
         raise DamagedCheckpoint(f"{path} is missing: restore it, or remove its row to go back to an older one")
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != row.digest:
-            raise DamagedCheckpoint(f"{path} does not match its hash: restore it, or remove it to go back to an older one")
+            raise DamagedCheckpoint(
+                f"{path} does not match its hash: restore it, or remove it to go back to an older one"
+            )
     return torch.load(path, weights_only=True)

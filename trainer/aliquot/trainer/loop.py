@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from sqlmodel import Session, col, func, select
+from torch.utils.tensorboard import SummaryWriter
 
-from aliquot.domain import Trajectory
+from aliquot.domain import Tier, Trajectory
 from aliquot.ledger import (
     CampaignRow,
     DamagedArtifact,
@@ -68,7 +68,7 @@ class Trainer:
         self.gauge, self.book, self.step_number = DivergenceGauge(), CoefficientBook(campaign_id, self.config), 0
         self.checkpoint_step = -1
         self.lineage_id = self._open()
-        self._writer: Callable[[dict[str, float], int], None] | None = None
+        self._writer: SummaryWriter | None = None
 
     def step(self) -> dict[str, float] | None:
         """Learn one batch of what is due. Returns the step's metrics, or None when nothing is due."""
@@ -82,7 +82,8 @@ class Trainer:
                 with self.ledger.write() as session:
                     self._status(session, None)
             return None
-        learned, metrics = [], {}
+        learned: list[Learned] = []
+        metrics: dict[str, float] = {}
         if batch:
             learned, metrics = gradient_step(
                 self.policy, self.reference, self.optimiser, self.gauge, batch, self.config
@@ -91,8 +92,8 @@ class Trainer:
         weights = self._write_weights() if batch else None
         for item in learned:
             self.book.learned(item.due, item.applied, item.masked)
-        for item, _ in damaged:
-            self.book.learned(item, 0.0, item.coefficient)
+        for one, _ in damaged:
+            self.book.learned(one, 0.0, one.coefficient)
         metrics["due"] = len(batch)
         with self.ledger.write() as session:
             metrics |= self._record(session, learned, damaged, batch)
@@ -176,15 +177,13 @@ class Trainer:
             return branches.fork(session, lineage, self.step_number, reason, at)
         return lineage
 
-    def _unseal(
-        self, session: Session, dues: list[Due]
-    ) -> tuple[list[tuple[Due, Trajectory]], list[tuple[Due, str]]]:
+    def _unseal(self, session: Session, dues: list[Due]) -> tuple[list[tuple[Due, Trajectory]], list[tuple[Due, str]]]:
         """The trajectories of what is due; those that cannot be read are told apart, with the reason."""
         ids = [due.member.trajectory_id for due in dues if due.member.trajectory_id is not None]
         rows = {row.id: row for row in session.exec(select(TrajectoryRow).where(col(TrajectoryRow.id).in_(ids)))}
         batch, damaged = [], []
         for due in dues:
-            row = rows.get(due.member.trajectory_id)
+            row = rows.get(due.member.trajectory_id or 0)
             if row is None:
                 damaged.append((due, "no trajectory: nothing to weigh it by"))
                 continue
@@ -198,22 +197,25 @@ class Trainer:
     def _record(self, session: Session, learned: list[Learned], damaged: list[tuple[Due, str]], batch) -> dict:
         at = self._now(session)
         for item in learned:
-            session.add(
-                self._disposition(item.due, at, item.applied, item.masked, item.tier, item.weight, item.reason)
-            )
+            session.add(self._disposition(item.due, at, item.applied, item.masked, item.tier, item.weight, item.reason))
         for due, reason in damaged:
             session.add(self._disposition(due, at, masked=due.coefficient, reason=reason))
             record(session, self.campaign_id, at, "trajectory_unusable", proposal=due.member.proposal_id, reason=reason)
         for group_id in sorted({item.due.group_id for item in learned}):
             group = self.book.groups[group_id]
-            if group.frozen_now:
-                use = GroupUseRow(group_id=group_id, lineage_id=self.lineage_id, step=self.step_number, scale=1, baseline=0)
-                use.scale, use.baseline = group.scale or 1.0, group.baseline
+            if group.frozen_now and group.scale is not None:
+                use = GroupUseRow(
+                    group_id=group_id,
+                    lineage_id=self.lineage_id,
+                    step=self.step_number,
+                    scale=group.scale,
+                    baseline=group.baseline,
+                )
                 session.add(use)
                 group.frozen_now = False
         versions = [trajectory.version for _, trajectory in batch]
         newest = branches.newest_version(session, self.campaign_id)
-        tiers = {f"tier_{tier}": sum(item.tier == tier for item in learned) for tier in ("fresh", "moderate", "old", "ancient")}
+        tiers = {f"tier_{tier}": sum(item.tier is tier for item in learned) for tier in Tier}
         values = [due.member.value for due, _ in batch if due.member.value is not None]
         return tiers | {
             "staleness_versions": (newest.id - sum(versions) / len(versions)) if versions and newest else 0.0,
@@ -224,9 +226,17 @@ class Trainer:
         self, due: Due, at: float, applied: float = 0.0, masked: float = 0.0, tier=None, weight=None, reason: str = ""
     ) -> DispositionRow:
         return DispositionRow(
-            proposal_id=due.member.proposal_id, reward_id=due.member.reward_id, lineage_id=self.lineage_id,
-            step=self.step_number, tier=tier, applied=applied, masked=masked, weight=weight, reason=reason, created_at=at,
-        )  # fmt: skip
+            proposal_id=due.member.proposal_id,
+            reward_id=due.member.reward_id,
+            lineage_id=self.lineage_id,
+            step=self.step_number,
+            tier=tier,
+            applied=applied,
+            masked=masked,
+            weight=weight,
+            reason=reason,
+            created_at=at,
+        )
 
     def _write_weights(self) -> str:
         name = f"{time.time_ns()}-step-{self.step_number}.safetensors"
@@ -254,9 +264,7 @@ class Trainer:
         return session.get(CampaignRow, self.campaign_id, populate_existing=True).clock  # type: ignore[union-attr]
 
     def _log(self, metrics: dict[str, float]) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
         if self._writer is None:
-            writer = SummaryWriter(self.folder / "tensorboard")
-            self._writer = lambda values, step: [writer.add_scalar(f"train/{k}", v, step) for k, v in values.items()]
-        self._writer(metrics, self.step_number)
+            self._writer = SummaryWriter(self.folder / "tensorboard")
+        for name, value in metrics.items():
+            self._writer.add_scalar(f"train/{name}", value, self.step_number)

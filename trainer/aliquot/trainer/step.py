@@ -41,9 +41,9 @@ def gradient_step(
     """Learn a batch and say what was done with each member.
 
     The tier of a member is that of its behaviour version, read from this batch and those before it. The learning rate
-    is scaled by √(effective sample size / batch size), the square-root rule of adaptive optimisers (Malladi et al. 2022)
-    for a batch that is not full or whose weights are uneven. A gradient that is not finite leaves the parameters as they
-    were, and the whole batch is recorded as masked.
+    is scaled by √(effective sample size / batch size), the square-root rule of adaptive optimisers (Malladi et al.
+    2022) for a batch that is not full or whose weights are uneven. A gradient that is not finite leaves the parameters
+    as they were, and the whole batch is recorded as masked.
     """
     trajectories = [trajectory for _, trajectory in batch]
     scores = _score(policy, trajectories, config)

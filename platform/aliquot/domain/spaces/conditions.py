@@ -68,7 +68,9 @@ class Discrete(Noun):
         for allowed in self.values:
             if math.isclose(number, allowed, rel_tol=1e-9, abs_tol=1e-12):
                 return allowed
-        raise InvalidDesign(f"{self.name}={value!r} is not one of {', '.join(map(str, self.values))} {self.unit}".strip())
+        raise InvalidDesign(
+            f"{self.name}={value!r} is not one of {', '.join(map(str, self.values))} {self.unit}".strip()
+        )
 
 
 class Continuous(Noun):
@@ -137,7 +139,9 @@ class ConditionsSpace(Noun):
         numeric = {p.name for p in self.parameters if p.type != "categorical"}
         for i, constraint in enumerate(self.constraints):
             if unknown := set(constraint.weights) - numeric:
-                raise ValueError(f"constraints[{i}] names {', '.join(sorted(unknown))}; numeric ones: {sorted(numeric)}")
+                raise ValueError(
+                    f"constraints[{i}] names {', '.join(sorted(unknown))}; numeric ones: {sorted(numeric)}"
+                )
         for i, combination in enumerate(self.forbidden):
             if unknown := set(combination) - set(names):
                 raise ValueError(f"forbidden[{i}] names {', '.join(sorted(unknown))}; parameters: {', '.join(names)}")

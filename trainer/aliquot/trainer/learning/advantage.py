@@ -4,11 +4,13 @@ The value of a proposal that the lab might have seen with probability s, predict
 
     V = R̂ + 1[selected] · min(1/s, bound) · (R − R̂)
 
-(augmented inverse-propensity estimate: Robins, Rotnitzky and Zhao, J. Am. Stat. Assoc. 89, 846, 1994). Untruncated, its
-mean over the selection is R whatever R̂ is, as long as R̂ was fixed before the selection, which is how the ledger keeps it.
+(augmented inverse-propensity estimate: Robins, Rotnitzky and Zhao, J. Am. Stat. Assoc. 89, 846, 1994). Untruncated,
+its mean over the selection is R whatever R̂ is, as long as R̂ was fixed before the selection, which is how the ledger
+keeps it.
 
 The baseline of a proposal never sees its own outcome: it is the mean of its siblings' values, shrunk toward a prior m
-that was frozen at the group's first use, b = (κ m + Σ_{j≠i} Vⱼ) / (κ + n − 1). κ = 0 is leave-one-out (Kool et al. 2019).
+that was frozen at the group's first use, b = (κ m + Σ_{j≠i} Vⱼ) / (κ + n − 1). κ = 0 is leave-one-out (Kool et al.
+2019).
 """
 
 from __future__ import annotations
