@@ -201,14 +201,39 @@ def test_a_lab_that_cannot_be_reached_gives_typed_outcomes_and_money_back(tmp_pa
 
 
 def test_a_folder_holds_one_run_and_one_process(tmp_path):
-    with CampaignRun.create(spec(), tmp_path / "run"):
-        with pytest.raises(ConfigError, match="resume"):
-            CampaignRun.create(spec(), tmp_path / "run")
+    CampaignRun.create(spec(), tmp_path / "run").close()
+    with pytest.raises(ConfigError, match="resume"):
+        CampaignRun.create(spec(), tmp_path / "run")
+    with CampaignRun.open(tmp_path / "run"):
         with pytest.raises(ConfigError, match="another process"):
             CampaignRun.open(tmp_path / "run")
     with pytest.raises(ConfigError, match="no run is here"):
         CampaignRun.open(tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()
+
+
+def test_a_space_smaller_than_the_budget_ends_the_campaign(tmp_path):
+    space = {"type": "sequence", "alphabet": "dna", "min_length": 1, "max_length": 1}
+    with CampaignRun.create(spec(space=space, stopping={"patience": 3}), tmp_path / "run") as campaign:
+        assert run(campaign) is CampaignState.EXHAUSTED
+        assert len(check(campaign)) <= 4
+        assert campaign.progress().reason == "no new design for the lab in 3 rounds"
+
+
+def test_a_run_that_breaks_says_why_and_can_be_resumed(tmp_path, monkeypatch):
+    from aliquot.campaigns import engine
+
+    def broken(context):
+        raise OSError("disk full")
+
+    with CampaignRun.create(spec(), tmp_path / "run") as campaign:
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "propose", broken)
+            with pytest.raises(OSError, match="disk full"):
+                run(campaign)
+        assert campaign.state is CampaignState.FAILED and campaign.progress().reason == "OSError: disk full"
+        assert run(campaign) is CampaignState.EXHAUSTED
+        check(campaign)
 
 
 RAMP = {"desirability": {"type": "ramp", "low": 0, "high": 1}}

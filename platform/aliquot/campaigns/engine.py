@@ -7,7 +7,7 @@ so a tick that was cut anywhere is finished by the next one.
 
 from __future__ import annotations
 
-from sqlmodel import col, func, select
+from sqlmodel import Session, col, func, select
 
 from aliquot.campaigns.collecting import collect
 from aliquot.campaigns.context import Context, design_of
@@ -22,6 +22,7 @@ from aliquot.ledger import (
     BudgetRow,
     DesignRow,
     ExperimentRow,
+    GroupRow,
     MeasurementRow,
     PolicyVersionRow,
     ProposalRow,
@@ -73,9 +74,7 @@ class Engine:
     def _may_propose(self) -> bool:
         context = self.context
         with context.ledger.read() as session:
-            if self._target_reached(session):
-                return False
-            return places_left(context, session) > 0
+            return self._may_go_on(session) and places_left(context, session) > 0
 
     def _refit(self) -> None:
         """Fit the surrogate again when there are new measurements."""
@@ -116,7 +115,18 @@ class Engine:
         if newest is not None and newest.id != context.rollouts.version:
             context.rollouts.update_weights(read_weights(context.folder.weights / newest.weights), newest.id)  # type: ignore[arg-type]
 
-    def _target_reached(self, session) -> bool:
+    def _may_go_on(self, session: Session) -> bool:
+        """Whether no stop rule holds."""
+        return not self._target_reached(session) and not self._run_dry(session)
+
+    def _run_dry(self, session: Session) -> bool:
+        """Whether the last rounds, as many as the campaign's patience, brought no new design for the lab."""
+        mine = GroupRow.campaign_id == self.context.campaign_id
+        rounds = session.exec(select(func.max(GroupRow.number)).where(mine)).one() or 0
+        fruitful = select(func.max(GroupRow.number)).join(ProposalRow).where(mine, ProposalRow.state == "selected")
+        return rounds - (session.exec(fruitful).one() or 0) >= self.context.spec.stopping.patience
+
+    def _target_reached(self, session: Session) -> bool:
         target = self.context.spec.stopping.target
         if target is None:
             return False
@@ -138,7 +148,7 @@ class Engine:
                 ExperimentRow.campaign_id == context.campaign_id, col(ExperimentRow.state).in_(OPEN)
             )
             still_open = session.exec(query).all()
-            more = places_left(context, session) > 0 and not self._target_reached(session)
+            more = self._may_go_on(session) and places_left(context, session) > 0
             budget = session.get(BudgetRow, (context.campaign_id, "experiments"))
         event = context.lab.next_event_at()
         if not still_open and not more and event is None:
@@ -159,9 +169,11 @@ class Engine:
         context = self.context
         with context.ledger.write() as session:
             campaign = context.campaign(session)
-            reached = self._target_reached(session)
-            state = CampaignState.COMPLETED if reached else CampaignState.EXHAUSTED
-            reason = "the target was reached" if reached else f"all {experiments} experiments of the budget are spent"
+            state, reason = CampaignState.EXHAUSTED, f"all {experiments} experiments of the budget are spent"
+            if self._target_reached(session):
+                state, reason = CampaignState.COMPLETED, "the target was reached"
+            elif self._run_dry(session):
+                reason = f"no new design for the lab in {context.spec.stopping.patience} rounds"
             move(session, campaign, state, context.clock.now(), reason=reason, clock=context.clock.now())
         return state
 

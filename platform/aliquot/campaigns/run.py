@@ -50,18 +50,17 @@ class CampaignRun:
             ConfigError: the folder holds a run already.
         """
         paths = RunFolder(Path(folder))
-        if paths.ledger.exists():
-            remedy = f"holds a run already: go on with `aliquot run --resume {folder}`, or choose another folder"
-            raise ConfigError(str(folder), [("", str(folder), remedy)])
         paths.root.mkdir(parents=True, exist_ok=True)
         lock = _lock(paths.root)
         ledger = Ledger(paths.ledger)
         now = _clock(spec, EPOCH).now()
         with ledger.write() as session:
+            if session.exec(select(CampaignRow)).first() is not None:
+                remedy = f"holds a run already: go on with `aliquot run --resume {folder}`, or choose another folder"
+                raise ConfigError(str(folder), [("", str(folder), remedy)])
             campaign = CampaignRow(name=spec.name, spec=spec.model_dump(mode="json"), clock=now, created_at=now)
             session.add(campaign)
             session.flush()
-            assert campaign.id is not None
             objective = spec.objective.model_dump(mode="json")
             session.add(ObjectiveRow(campaign_id=campaign.id, version=1, spec=objective, created_at=now))
             limits = {"experiments": float(spec.budget.experiments), "money": spec.budget.money}
@@ -85,8 +84,9 @@ class CampaignRun:
         lock = _lock(paths.root)
         ledger = Ledger(paths.ledger)
         with ledger.read() as session:
-            campaign = session.exec(select(CampaignRow)).one()
-        assert campaign.id is not None
+            campaign = session.exec(select(CampaignRow)).first()
+        if campaign is None:
+            raise ConfigError(str(folder), [("", str(folder), "this run was never begun: remove the folder")])
         return cls(paths.root, ledger, campaign.id, CampaignSpec.model_validate(campaign.spec), lock)
 
     def __enter__(self) -> CampaignRun:
@@ -133,6 +133,9 @@ class CampaignRun:
                 if state is CampaignState.RUNNING and stop.is_set():
                     learner.stop()
                     state = self._pause(context)
+        except Exception as error:
+            self._fail(error)
+            raise
         finally:
             context.ladder.close()
             context.rollouts.close()
@@ -191,6 +194,14 @@ class CampaignRun:
             codec=spec.space.codec(),
             surrogate=ObjectiveSurrogate(spec.objective, spec.space, spec.seed, spec.selecting.minimum_observations),
         )
+
+    def _fail(self, error: Exception) -> None:
+        """Say in the ledger why the run ended; it can be resumed once the cause is mended."""
+        with self.ledger.write() as session:
+            campaign = session.get(CampaignRow, self.campaign_id)
+            assert campaign is not None
+            if campaign.state == CampaignState.RUNNING:
+                move(session, campaign, "failed", campaign.clock, reason=f"{type(error).__name__}: {error}"[:2000])
 
     def _pause(self, context: Context) -> CampaignState:
         with self.ledger.write() as session:

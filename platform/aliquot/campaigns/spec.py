@@ -90,6 +90,8 @@ class Stopping(Noun):
 
     target: float | None = Field(default=None, gt=0, le=1)
     """Stop once a fully measured design reaches this value of the objective."""
+    patience: int = Field(default=25, ge=1)
+    """Stop after so many rounds without one new design for the lab: the space, or the policy, has run dry."""
 
 
 class CampaignSpec(Noun):

@@ -110,7 +110,7 @@ class Campaign:
         while True:
             now = self.status()
             at_rest = now["state"] not in UNDER_WAY and not now["working"]
-            if at_rest and (now["state"] in ENDED or now["wanted"] != "running"):
+            if at_rest and (now["state"] in ENDED or now["wanted"] == "paused"):
                 return now["state"]
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"campaign {self.id} is still {now['state']} after {timeout} s")
