@@ -7,7 +7,8 @@ import pytest
 import yaml
 from sqlmodel import select
 
-from aliquot.campaigns.results import results, summary, write_csv, write_results
+from aliquot.campaigns.leavings import write_results
+from aliquot.campaigns.results import results, summary, write_csv
 from aliquot.ledger import CampaignRow, DesignRow
 
 

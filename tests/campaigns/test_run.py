@@ -204,9 +204,8 @@ def test_a_folder_holds_one_run_and_one_process(tmp_path):
     CampaignRun.create(spec(), tmp_path / "run").close()
     with pytest.raises(ConfigError, match="resume"):
         CampaignRun.create(spec(), tmp_path / "run")
-    with CampaignRun.open(tmp_path / "run"):
-        with pytest.raises(ConfigError, match="another process"):
-            CampaignRun.open(tmp_path / "run")
+    with CampaignRun.open(tmp_path / "run"), pytest.raises(ConfigError, match="another process"):
+        CampaignRun.open(tmp_path / "run")
     with pytest.raises(ConfigError, match="no run is here"):
         CampaignRun.open(tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()

@@ -14,7 +14,7 @@ from aliquot.campaigns.context import Context, design_of
 from aliquot.campaigns.dispatching import dispatch, expire
 from aliquot.campaigns.learner import Learner
 from aliquot.campaigns.proposing import propose
-from aliquot.campaigns.selecting import OPEN, places_left, select_round
+from aliquot.campaigns.selecting import OPEN, places_left, predict_passed_over, select_round
 from aliquot.campaigns.verifying import verify
 from aliquot.clock import HOUR
 from aliquot.domain import CampaignState, Design, Quality, RewardStatus
@@ -101,7 +101,10 @@ class Engine:
         for row, measured in newest.values():
             if row.assay in observations and not row.retracted and row.quality == Quality.GOOD:
                 observations[row.assay].append((measured, row.value, row.standard_error))
+        was_ready = context.surrogate.ready
         context.surrogate.fit(observations)
+        if context.surrogate.ready and not was_ready:
+            predict_passed_over(context)
 
     def _newest_reward(self) -> int:
         with self.context.ledger.read() as session:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
 from collections import defaultdict
@@ -21,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from sqlmodel import Session, col, func, select
 
 from aliquot.campaigns.progress import campaign_row, dispositions, newest_rewards, progress
@@ -310,29 +308,6 @@ def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         writer.writerow({key: f"{value:.8g}" if isinstance(value, float) else value for key, value in row.items()})
     write_atomically(path, text.getvalue())
-
-
-def write_results(folder: Path, ledger: Ledger, campaign_id: int, baseline: np.ndarray | None = None) -> list[Path]:
-    """Write results.csv, summary.json, config.yaml and report.html into `folder`; returns their paths.
-
-    Args:
-        baseline: objective values of designs taken at random (`random_baseline`), [n]; None: the page shows none.
-    """
-    from aliquot.campaigns.report import render
-
-    with ledger.read() as session:
-        spec = campaign_row(session, campaign_id).spec
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_csv(folder / "results.csv", results(ledger, campaign_id))
-    texts = {
-        "summary.json": json.dumps(summary(ledger, campaign_id), indent=2, ensure_ascii=False) + "\n",
-        "config.yaml": yaml.safe_dump(spec, sort_keys=False, allow_unicode=True),
-        "report.html": render(ledger, campaign_id, folder, baseline),
-    }
-    for name, text in texts.items():
-        write_atomically(folder / name, text)
-    return [folder / name for name in ("results.csv", *texts)]
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from sqlmodel import select
 
-from aliquot.campaigns import results as leavings
 from aliquot.campaigns.baseline import random_baseline
 from aliquot.campaigns.context import Context, RunFolder
 from aliquot.campaigns.dispatching import recover
 from aliquot.campaigns.engine import Engine
 from aliquot.campaigns.learner import InlineLearner, Learner, NoLearner, ProcessLearner
+from aliquot.campaigns.leavings import write_results
 from aliquot.campaigns.progress import Progress, progress
 from aliquot.campaigns.spec import CampaignSpec
 from aliquot.campaigns.verifying import restore_memory
@@ -146,7 +146,7 @@ class CampaignRun:
     def write_results(self) -> list[Path]:
         """results.csv, report.html, summary.json and config.yaml in the run's folder."""
         baseline = random_baseline(self.spec, self.prior_designs(4 * self.spec.budget.experiments))
-        return leavings.write_results(self.folder, self.ledger, self.campaign_id, baseline)
+        return write_results(self.folder, self.ledger, self.campaign_id, baseline)
 
     def prior_designs(self, at_most: int) -> list[Design]:
         """Distinct designs of the untrained policy that the verifiers let through: what chance would have sent."""

@@ -76,6 +76,39 @@ def select_round(context: Context) -> int:
     return int(experiments)
 
 
+def predict_passed_over(context: Context) -> int:
+    """Give a prediction, and with it a reward, to what was passed over before the surrogate was ready.
+
+    None of these designs was measured, so no prediction sees its own result. Returns how many proposals got one.
+    """
+    at = context.clock.now()
+    with context.ledger.write() as session:
+        query = (
+            select(ProposalRow, DesignRow)
+            .join(DesignRow)
+            .where(
+                ProposalRow.campaign_id == context.campaign_id,
+                ProposalRow.state == "passed_over",
+                col(ProposalRow.predicted_mean).is_(None),
+            )
+            .order_by(col(ProposalRow.id))
+        )
+        rows = session.exec(query).all()
+        if not rows:
+            return 0
+        known = known_of(context, session, [row.key for _, row in rows])
+        designs = [design_of(row) for _, row in rows]
+        mean, sd = context.surrogate.predict(designs, [known[row.key].values for _, row in rows])
+        values: dict[int, Valued] = {}
+        for (proposal, _), one, spread in zip(rows, mean, sd, strict=True):
+            proposal.predicted_mean, proposal.predicted_sd = float(one), float(spread)
+            values[proposal.id] = Valued(RewardStatus.PENDING, float(one), float(spread), 0.0)
+        session.flush()
+        revise(context, session, values, at)
+        record(session, context.campaign_id, at, "surrogate_ready", predicted=len(rows))
+    return len(rows)
+
+
 def _pick(
     context: Context,
     session: Session,

@@ -42,8 +42,8 @@ def token_loss(model: PreTrainedModel, tokens: torch.Tensor, balance: float) -> 
     entropy = F.cross_entropy(out.logits.float().flatten(0, 1), targets.flatten(), ignore_index=PAD)
     if not balance:
         return entropy, entropy.detach()
-    # One layer at a time: given all at once, the library's function adds the layers up first, and an expert that is dead
-    # in one layer is balanced by its namesake in another.
+    # One layer at a time: given all at once, the library's function adds the layers up first, and an expert that is
+    # dead in one layer is balanced by its namesake in another.
     experts, top_k, mask = model.config.num_experts, model.config.num_experts_per_tok, (inputs != PAD).long()
     layers = [load_balancing_loss_func((logits,), experts, top_k, mask) for logits in out.router_logits]
     aux = sum(layers) / len(layers)
