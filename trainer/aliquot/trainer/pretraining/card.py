@@ -46,7 +46,7 @@ that writes SMILES. {_shape(config)}
 | optimiser | Muon and AdamW, peak learning rate {schedule.learning_rate:g}, linear decay to zero |
 | seed | {config.seed} |
 | command | `{command}` |
-
+{_notes(config.notes)}
 The molecules were compiled by the ZINC database, whose terms ask that major portions of it are not redistributed. The
 corpus is therefore not part of this project; only the weights trained on it are.
 
@@ -79,6 +79,10 @@ def _shape(config: PretrainConfig) -> str:
         chosen = f"{shape.experts_per_token} of {shape.experts} experts"
         return f"Every token goes through {chosen} in each of {shape.layers} layers."
     return f"It has {shape.layers} layers of width {shape.hidden_size}."
+
+
+def _notes(notes: str) -> str:
+    return f"\n{notes.strip()}\n" if notes else ""
 
 
 def _policy(space: MoleculeSpace) -> str:

@@ -53,6 +53,8 @@ class PretrainConfig(Noun):
     schedule: Schedule = Schedule()
     evaluate_samples: int = Field(default=10_000, ge=10)
     """Samples at temperature 1 without truncation for the model card."""
+    notes: str = ""
+    """What the settings do not say of how the weights came about; printed in the model card."""
     output: Path
     """Folder that receives config.json, model.safetensors, the tokenizer and the model card."""
 
