@@ -169,7 +169,8 @@ def test_a_kill_forks_at_the_last_checkpoint_and_learns_the_rest_again(campaign)
     before = campaign.sums()
     assert len(before) > len(kept)
 
-    campaign.trainer = Trainer(campaign.ledger, campaign.folder, 1)  # the old one was killed
+    campaign.trainer.close()  # the old one was killed
+    campaign.trainer = Trainer(campaign.ledger, campaign.folder, 1)
     with campaign.ledger.read() as session:
         assert session.exec(select(func.count()).select_from(LineageRow)).one() == 2
         assert [e.kind for e in session.exec(select(EventRow))].count("lineage_forked") == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from aliquot.domain.base import Noun
 
@@ -61,6 +61,12 @@ class Measurement(Noun):
     retracted: bool = False
     measured_at: float
     """Lab clock, Unix seconds."""
+
+    @model_validator(mode="after")
+    def _value_or_reason(self):
+        if self.value is None and not self.retracted and self.quality is not Quality.FAILED:
+            raise ValueError("a measurement without a value is retracted or of quality `failed`")
+        return self
 
 
 class Attempt(Noun):

@@ -83,14 +83,14 @@ def frozen(session: Session, chain: Branch) -> dict[int, tuple[float, float]]:
     return {row.group_id: (row.scale, row.baseline) for row in session.exec(query)}
 
 
-def last_checkpoint(session: Session, chain: Branch) -> CheckpointRow | None:
-    """The newest checkpoint whose steps all count on the branch."""
+def checkpoints(session: Session, chain: Branch) -> Sequence[CheckpointRow]:
+    """The checkpoints whose steps all count on the branch, newest first."""
     query = (
         select(CheckpointRow)
         .where(_within(chain, col(CheckpointRow.lineage_id), col(CheckpointRow.step)))
         .order_by(col(CheckpointRow.step).desc(), col(CheckpointRow.id).desc())
     )
-    return session.exec(query).first()
+    return session.exec(query).all()
 
 
 def newest_version(session: Session, campaign_id: int) -> PolicyVersionRow | None:

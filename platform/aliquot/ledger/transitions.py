@@ -41,20 +41,20 @@ MOVES: dict[type, Moves] = {
         invalid="",
         refused="",
         selected="",
-        passed_over="",
+        passed_over="credited",  # its design was chosen later
         credited="",
     ),
     ExperimentRow: _moves(
         selected="awaiting_approval ready cancelled",
         awaiting_approval="ready cancelled expired",
         ready="dispatching cancelled expired",
-        dispatching="running uncertain failed ready",
+        dispatching="running uncertain failed",
         running="completed failed cancelled expired uncertain",
-        uncertain="running completed failed cancelled ready",
+        uncertain="running completed failed cancelled expired ready",
         completed="",
         failed="ready",
         cancelled="",
-        expired="completed failed",  # a late terminal word of the lab
+        expired="completed failed cancelled",  # a late terminal word of the lab
     ),
 }
 

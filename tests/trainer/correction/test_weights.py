@@ -48,18 +48,18 @@ def test_mismatch_is_as_worked_by_hand():
 def test_the_policy_gradient_is_linear_in_its_coefficients():
     logp, weights = LOGP * MASK, truncated_weights(LOGP, LOGMU, MASK, CorrectionConfig())
     one, two = torch.tensor([0.5, -1.0]), torch.tensor([0.25, 2.0])
-    assert policy_gradient(logp, weights, one) + policy_gradient(logp, weights, two) == pytest.approx(
-        float(policy_gradient(logp, weights, one + two))
+    assert policy_gradient(logp, weights, one, 2) + policy_gradient(logp, weights, two, 2) == pytest.approx(
+        float(policy_gradient(logp, weights, one + two, 2))
     )
     by_hand = -(0.5 * (0.5 * math.log(0.25) + 2.0 * math.log(0.6))) / 2
-    assert float(policy_gradient(logp[:1], weights[:1], torch.tensor([0.5]))) == pytest.approx(2 * by_hand, rel=1e-5)
+    assert float(policy_gradient(logp[:1], weights[:1], torch.tensor([0.5]), 2)) == pytest.approx(by_hand, rel=1e-5)
 
 
 def test_the_anchor_is_the_exact_kl_and_ignores_illegal_tokens():
     policy = torch.log(torch.tensor([[[0.5, 0.5, 0.0]]]))
     reference = torch.log(torch.tensor([[[0.25, 0.75, 0.0]]]))
     expected = 0.5 * math.log(2) + 0.5 * math.log(2 / 3)
-    assert float(kl_to_reference(policy, reference, torch.tensor([[True]]))) == pytest.approx(expected, rel=1e-5)
+    assert float(kl_to_reference(policy, reference, torch.tensor([[True]]), 1)) == pytest.approx(expected, rel=1e-5)
     policy.requires_grad_()
-    kl_to_reference(policy, reference, torch.tensor([[True]])).backward()
+    kl_to_reference(policy, reference, torch.tensor([[True]]), 1).backward()
     assert torch.isfinite(policy.grad).all()

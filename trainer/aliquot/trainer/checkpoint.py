@@ -55,10 +55,10 @@ def load(folder: Path, row: CheckpointRow) -> dict[str, Any]:
     """
     path = folder / row.path
     if not path.is_file():
-        raise DamagedCheckpoint(f"{path} is missing: restore it, or remove its row to go back to an older one")
+        raise DamagedCheckpoint(f"{path} is missing; an older one is taken")
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != row.digest:
             raise DamagedCheckpoint(
-                f"{path} does not match its hash: restore it, or remove it to go back to an older one"
+                f"{path} does not match its hash; an older one is taken"
             )
     return torch.load(path, weights_only=True)

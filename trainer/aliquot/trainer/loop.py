@@ -9,6 +9,8 @@ the abandoned branch had learned becomes due again.
 from __future__ import annotations
 
 import copy
+import fcntl
+import math
 import time
 from pathlib import Path
 
@@ -67,8 +69,9 @@ class Trainer:
         )
         self.gauge, self.book, self.step_number = DivergenceGauge(), CoefficientBook(campaign_id, self.config), 0
         self.checkpoint_step = -1
-        self.lineage_id = self._open()
         self._writer: SummaryWriter | None = None
+        self._lock = _only_one(folder)
+        self.lineage_id = self._open()
 
     def step(self) -> dict[str, float] | None:
         """Learn one batch of what is due. Returns the step's metrics, or None when nothing is due."""
@@ -99,6 +102,7 @@ class Trainer:
             metrics |= self._record(session, learned, damaged, batch)
             if weights is not None:
                 self._publish(session, weights)
+            metrics = {name: value for name, value in metrics.items() if math.isfinite(value)}
             record(session, self.campaign_id, self._now(session), "trained", step=self.step_number, **metrics)
             self._status(session, metrics)
         self._log(metrics | {"seconds": time.perf_counter() - started})
@@ -114,7 +118,9 @@ class Trainer:
         return steps
 
     def finish(self) -> None:
-        """Learn what is due, record what is too small to learn as masked, and save."""
+        """Learn what is due and all that takes something back, record what is left as masked, and save."""
+        self.run_pending()
+        self.book.release()
         self.run_pending()
         residue = self.book.residue()
         if residue:
@@ -144,6 +150,12 @@ class Trainer:
         checkpoints.save(self.ledger, folder, self.lineage_id, self.step_number, state, at, keep)
         self.checkpoint_step = self.step_number
 
+    def close(self) -> None:
+        """Flush TensorBoard and give the campaign free for another trainer."""
+        if self._writer is not None:
+            self._writer.close()
+        self._lock.close()
+
     def _open(self) -> int:
         """Begin the lineage, go on with it, or fork it at its last checkpoint; then publish what is loaded."""
         with self.ledger.write() as session:
@@ -155,6 +167,7 @@ class Trainer:
                 lineage = self._resume(session, lineage, at)
             branch = branches.branch(session, lineage)
             self.book.open(session, branch)
+            self._status(session, None)  # a branch that was abandoned may have said more
             published = branches.newest_version(session, self.campaign_id)
             kept = [one for one, limit in branch if limit is None or limit >= self.step_number]
             if published is None or published.lineage_id not in kept or published.step != self.step_number:
@@ -163,9 +176,8 @@ class Trainer:
             return lineage.id  # type: ignore[return-value]
 
     def _resume(self, session: Session, lineage: LineageRow, at: float) -> LineageRow:
-        row = branches.last_checkpoint(session, branches.branch(session, lineage))
+        row, state = self._last_whole(session, lineage, at)
         if row is not None:
-            state = checkpoints.load(self.folder / "checkpoints", row)
             self.policy.model.load_state_dict(state["model"])
             self.optimiser.load_state_dict(state["optimiser"])
             self.gauge.readings = state["gauge"]
@@ -176,6 +188,15 @@ class Trainer:
             reason = "resumed from the last checkpoint" if row else "resumed before the first checkpoint"
             return branches.fork(session, lineage, self.step_number, reason, at)
         return lineage
+
+    def _last_whole(self, session: Session, lineage: LineageRow, at: float):
+        """The newest checkpoint of the branch that can be read, and its state; damaged ones are told and passed over."""
+        for row in branches.checkpoints(session, branches.branch(session, lineage)):
+            try:
+                return row, checkpoints.load(self.folder / "checkpoints", row)
+            except checkpoints.DamagedCheckpoint as error:
+                record(session, self.campaign_id, at, "checkpoint_damaged", step=row.step, message=str(error))
+        return None, {}
 
     def _unseal(self, session: Session, dues: list[Due]) -> tuple[list[tuple[Due, Trajectory]], list[tuple[Due, str]]]:
         """The trajectories of what is due; those that cannot be read are told apart, with the reason."""
@@ -268,3 +289,11 @@ class Trainer:
             self._writer = SummaryWriter(self.folder / "tensorboard")
         for name, value in metrics.items():
             self._writer.add_scalar(f"train/{name}", value, self.step_number)
+
+
+def _only_one(folder: Path):
+    """The lock of the campaign's trainer: waits until one that outlived its campaign has saved and gone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = (folder / "trainer.lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock

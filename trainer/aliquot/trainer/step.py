@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from aliquot.domain import Tier, Trajectory
+from aliquot.domain import AliquotError, Tier, Trajectory
 from aliquot.trainer.config import LearningConfig
 from aliquot.trainer.correction import effective_sample_size, mismatch, truncated_weights
 from aliquot.trainer.learning import DivergenceGauge, split_coefficient
@@ -16,6 +16,10 @@ from aliquot.trainer.learning.book import Due
 from aliquot.trainer.losses import kl_to_reference, policy_gradient
 from aliquot.trainer.policies import Policy
 from aliquot.trainer.policies.scoring import Scores, score
+
+
+class NonFiniteGradient(AliquotError):
+    """A gradient that would destroy the policy."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +46,29 @@ def gradient_step(
 
     The tier of a member is that of its behaviour version, read from this batch and those before it. The learning rate
     is scaled by √(effective sample size / batch size), the square-root rule of adaptive optimisers (Malladi et al.
-    2022) for a batch that is not full or whose weights are uneven. A gradient that is not finite leaves the parameters
-    as they were, and the whole batch is recorded as masked.
+    2022) for a batch that is not full or whose weights are uneven.
+
+    Raises:
+        NonFiniteGradient: the gradient is infinite or not a number; nothing was learned and all stays due.
     """
     trajectories = [trajectory for _, trajectory in batch]
     scores = _score(policy, trajectories, config)
     with torch.no_grad():
         anchor_scores = score(reference, trajectories)
-    for row, trajectory in enumerate(trajectories):
+    own = []
+    for row in range(len(trajectories)):
         d = (scores.logp.detach() - scores.logmu)[row][scores.mask[row]].double().clamp(-20, 20)
-        gauge.read(trajectory.version, float((d.exp() - d - 1).sum()), len(d))
+        own.append((float((d.exp() - d - 1).sum()), float(len(d))))
+    for version in sorted({trajectory.version for trajectory in trajectories}):
+        rows = [own[row] for row, trajectory in enumerate(trajectories) if trajectory.version == version]
+        gauge.read(version, sum(k3 for k3, _ in rows), sum(tokens for _, tokens in rows))
 
     weights = truncated_weights(scores.logp, scores.logmu, scores.mask, config.correction)
     lengths = scores.mask.sum(-1)
     gaps = ((scores.logmu - scores.logp.detach()) * scores.mask).sum(-1) / lengths
     learned = []
     for row, (due, trajectory) in enumerate(batch):
-        tier = config.tiers.tier(gauge.of(trajectory.version))
+        tier = config.tiers.tier(gauge.of(trajectory.version, *own[row]))
         member = due.member
         applied, masked, reason = split_coefficient(
             due.coefficient, member.applied, member.masked, tier, float(gaps[row]), config.tiers
@@ -67,23 +77,23 @@ def gradient_step(
         learned.append(Learned(due, tier, applied, masked, weight, reason))
 
     coefficients = torch.tensor([item.applied for item in learned], dtype=torch.float32)
-    loss = policy_gradient(scores.logp, weights, coefficients)
-    anchor = kl_to_reference(scores.vocabulary_logp, anchor_scores.vocabulary_logp, scores.mask)
+    loss = policy_gradient(scores.logp, weights, coefficients, config.batch_size)
+    anchor = kl_to_reference(scores.vocabulary_logp, anchor_scores.vocabulary_logp, scores.mask, config.batch_size)
     optimiser.zero_grad(set_to_none=True)
     (loss + config.anchor.coefficient * anchor).backward()
     norm = torch.nn.utils.clip_grad_norm_(policy.model.parameters(), config.max_gradient_norm)
 
     metrics = mismatch(scores.logp, scores.logmu, scores.mask)
-    effective = effective_sample_size((weights.sum(-1) / lengths)[coefficients != 0])
+    live = coefficients != 0
+    effective = effective_sample_size((weights.sum(-1) / lengths)[live])
     for group in optimiser.param_groups:
-        group["lr"] = config.learning_rate * math.sqrt(effective * len(batch) / config.batch_size)
-    if torch.isfinite(norm):
-        optimiser.step()
-    else:
-        learned = [
-            Learned(item.due, item.tier, 0.0, item.due.coefficient, item.weight, "the gradient was not finite")
-            for item in learned
-        ]
+        group["lr"] = config.learning_rate * math.sqrt(effective * int(live.sum()) / config.batch_size)
+    if not torch.isfinite(norm):
+        raise NonFiniteGradient(
+            f"the gradient of {len(batch)} samples is {float(norm)}; the parameters were left as they were. Resume from "
+            "the last checkpoint with a lower `learning.learning_rate`"
+        )
+    optimiser.step()
     legal = torch.isfinite(scores.vocabulary_logp)
     p_log_p = torch.where(legal, scores.vocabulary_logp.exp() * scores.vocabulary_logp.masked_fill(~legal, 0.0), 0.0)
     metrics |= {

@@ -37,6 +37,7 @@ def main(folder: str, ledger_path: str, campaign_id: str) -> None:
         if order == "stop":
             trainer.save()
             break
+    trainer.close()
     ledger.close()
 
 

@@ -8,7 +8,6 @@ the ledger at any time, and follows it by reward id.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -20,8 +19,11 @@ from aliquot.ledger import lineages as branches
 from aliquot.trainer.config import LearningConfig
 from aliquot.trainer.learning.advantage import advantages, doubly_robust
 
-LEAST_SCALE = 0.05
-"""Advantages are never divided by less than this: rewards lie in [0, 1]."""
+LEAST_SCALE, FIRST_SCALE = 0.05, 0.2
+"""Advantages are never divided by less than the one, and by the other while too few values are known to say better:
+rewards lie in [0, 1]."""
+ENOUGH = 50
+"""Values after which their running mean and spread are taken for a group's prior and scale."""
 
 
 @dataclass(slots=True)
@@ -30,6 +32,8 @@ class Member:
 
     proposal_id: int
     trajectory_id: int | None
+    floor: bool
+    """Invalid or refused: its value is the objective's floor, and says nothing of what a laboratory would find."""
     selected: bool
     probability: float | None
     predicted: float | None
@@ -69,13 +73,14 @@ class RunningValue:
     mean: float = 0.0
     square: float = 0.0
     weight: float = 0.0
+    count: int = 0
     decay: float = 0.995
 
-    def add(self, values: Iterable[float]) -> None:
-        for value in values:
-            self.mean = self.decay * self.mean + (1 - self.decay) * value
-            self.square = self.decay * self.square + (1 - self.decay) * value * value
-            self.weight = self.decay * self.weight + (1 - self.decay)
+    def add(self, value: float) -> None:
+        self.mean = self.decay * self.mean + (1 - self.decay) * value
+        self.square = self.decay * self.square + (1 - self.decay) * value * value
+        self.weight = self.decay * self.weight + (1 - self.decay)
+        self.count += 1
 
     @property
     def average(self) -> float:
@@ -99,6 +104,8 @@ class CoefficientBook:
         self._consumed: dict[int, tuple[float, float]] = {}
         self._frozen: dict[int, tuple[float, float]] = {}
         self._unused: set[int] = set()
+        self._counted = 0
+        """Rewards up to this id are in the running value already."""
 
     def open(self, session: Session, branch: branches.Branch) -> None:
         """Take what the branch has consumed; rewards follow with `follow`."""
@@ -108,11 +115,11 @@ class CoefficientBook:
     def state(self) -> dict[str, Any]:
         """What the ledger does not hold: the running value, and freezes that no step has used yet."""
         unused = {i: (group.scale, group.baseline) for i, group in self.groups.items() if group.frozen_now}
-        return {"running": asdict(self.running), "unused": unused}
+        return {"running": asdict(self.running), "counted": self.reward_seen, "unused": unused}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take what `state` gave, before `open`."""
-        self.running = RunningValue(**state["running"])
+        self.running, self._counted = RunningValue(**state["running"]), state["counted"]
         self._unused = set(state["unused"])
         self._frozen = dict(state["unused"])
 
@@ -138,8 +145,11 @@ class CoefficientBook:
                 disposed = proposal.id in self._consumed
                 applied, masked = self._consumed.pop(proposal.id, (0.0, 0.0))
                 member = group.members[proposal.id] = Member(
-                    proposal.id, proposal.trajectory_id, False, None, None, reward.id, None, applied, masked, disposed
+                    proposal.id, proposal.trajectory_id, False, False, None, None, reward.id, None, applied, masked, disposed
                 )
+            if reward.value is not None and member.value is None and reward.id > self._counted:
+                self.running.add(reward.value)
+            member.floor = proposal.state in ("invalid", "refused")
             member.selected = proposal.state in ("selected", "credited")
             member.probability, member.predicted = proposal.selection_probability, proposal.predicted_mean
             member.reward_id, member.value = reward.id, reward.value
@@ -176,6 +186,12 @@ class CoefficientBook:
         due.member.disposed = True
         self._due.pop(due.member.proposal_id, None)
 
+    def release(self) -> None:
+        """Make due, however small, what takes back something applied: nothing is left standing at the end."""
+        for due, _ in self.residue():
+            if due.coefficient * due.member.applied < 0:
+                self._due[due.member.proposal_id] = due
+
     def residue(self) -> list[tuple[Due, str]]:
         """What no step took: coefficients too small to be due, and proposals that never had one; with the reason."""
         left = []
@@ -203,11 +219,11 @@ class CoefficientBook:
 
     def _settle(self, group_id: int) -> None:
         group = self.groups[group_id]
-        known = [v for v in map(self.value, group.members.values()) if not math.isnan(v)]
-        if group.scale is None and known:
-            group.baseline = self.running.average if self.running.weight else float(np.mean(known))
-            self.running.add(known)
-            group.scale, group.frozen_now = max(LEAST_SCALE, self.running.deviation), True
+        informed = sum(not m.floor and not math.isnan(self.value(m)) for m in group.members.values())
+        if group.scale is None and informed >= 2:
+            enough = self.running.count >= ENOUGH
+            group.scale = max(LEAST_SCALE, self.running.deviation) if enough else FIRST_SCALE
+            group.baseline, group.frozen_now = self.running.average if enough else 0.0, True
         for member, advantage in zip(group.members.values(), self._advantages(group), strict=True):
             rest = float(advantage) - member.applied - member.masked
             if abs(rest) > self.config.tolerance or (math.isnan(self.value(member)) and abs(rest) > 1e-12):

@@ -45,16 +45,19 @@ class DivergenceGauge:
         """(Σ k3, tokens), faded, by behaviour version."""
 
     def read(self, version: int, k3_sum: float, tokens: float) -> None:
+        """Take the sums over all samples of one version in a batch."""
         total, count = self.readings.get(version, (0.0, 0.0))
         self.readings[version] = (0.5 * total + k3_sum, 0.5 * count + tokens)
 
-    def of(self, version: int) -> float:
-        """Nats per token."""
-        if not self.readings:
-            return 0.0
-        nearest = min(self.readings, key=lambda v: (abs(v - version), v))
-        total, count = self.readings[nearest]
-        return max(0.0, total / max(count, 1.0))
+    def of(self, version: int, own_k3: float = 0.0, own_tokens: float = 0.0) -> float:
+        """Nats per token of a version, without what one sample itself brought to its last reading."""
+        for nearest in sorted(self.readings, key=lambda v: (abs(v - version), v)):
+            total, count = self.readings[nearest]
+            if nearest == version:
+                total, count = total - own_k3, count - own_tokens
+            if count > 0.5:
+                return max(0.0, total / count)
+        return 0.0
 
 
 def split_coefficient(

@@ -11,15 +11,16 @@ import torch
 from torch import Tensor
 
 
-def kl_to_reference(logits_logp: Tensor, reference_logp: Tensor, mask: Tensor) -> Tensor:
-    """Mean over sequences of the summed KL in nats; scalar with gradient through the first argument.
+def kl_to_reference(logits_logp: Tensor, reference_logp: Tensor, mask: Tensor, batch_size: int) -> Tensor:
+    """Summed KL in nats over all sequences, divided by B; scalar with gradient through the first argument.
 
     Args:
         logits_logp: log π over the vocabulary, float32 [batch, time, vocabulary]; −inf where a token is not legal.
         reference_logp: the same of the reference, no gradient.
         mask: bool [batch, time], true where a token was generated.
+        batch_size: B, the size of a full batch, as in the policy gradient that it holds back.
     """
     legal = torch.isfinite(logits_logp) & torch.isfinite(reference_logp)
     logp, reference = logits_logp.masked_fill(~legal, 0.0), reference_logp.masked_fill(~legal, 0.0)
     kl = (logp.exp() * (logp - reference)).masked_fill(~legal, 0.0).sum(-1)
-    return (kl * mask).sum() / len(kl)
+    return (kl * mask).sum() / batch_size
