@@ -238,7 +238,8 @@ def test_a_run_that_breaks_says_why_and_can_be_resumed(tmp_path, monkeypatch):
 RAMP = {"desirability": {"type": "ramp", "low": 0, "high": 1}}
 BAD = [
     ({"objective": {"targets": [{"assay": "bindng"} | RAMP]}}, "objective.targets[0].assay", "binding"),
-    ({"objective": {"targets": [{"verifier": "qed"} | RAMP]}}, "", "verifiers are: none"),
+    ({"objective": {"targets": [{"assay": "binding"} | RAMP, {"verifier": "qed"} | RAMP]}}, "", "verifiers are: none"),
+    ({"objective": {"targets": [{"verifier": "qed"} | RAMP]}}, "", "no `assay`"),
     ({"lab": {"type": "simulatd"}}, "lab.type", "simulated"),
     ({"verifiers": [{"type": "qeed"}]}, "verifiers[0].type", "qed"),
     ({"policy": {"init": "zinc-mo"}}, "policy.init", "fresh"),

@@ -24,6 +24,7 @@ from aliquot.campaigns.spec import CampaignSpec
 from aliquot.domain import CampaignState, ConfigError
 from aliquot.domain.errors import Problem
 from aliquot.ledger import EventRow, Ledger
+from aliquot.trainer.policies import shipped_policies
 
 EVENTS_AT_ONCE = 1000
 
@@ -111,6 +112,10 @@ def submitted(content: Annotated[Any, Depends(document)]) -> CampaignSpec:
     """
     if files := list(_files(content)):
         raise ConfigError("campaign", files)
+    policy = content.get("policy") if isinstance(content, dict) else None
+    init = policy.get("init", "fresh") if isinstance(policy, dict) else "fresh"
+    if init not in (names := ["fresh", *shipped_policies()]):
+        raise ConfigError("campaign", [("policy.init", init, f"over HTTP a policy is one of: {', '.join(names)}")])
     return parse(content, "campaign")
 
 

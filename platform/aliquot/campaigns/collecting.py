@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sqlmodel import Session, col, select
 
 from aliquot.campaigns.context import Context
+from aliquot.campaigns.dispatching import started
 from aliquot.campaigns.rewarding import revise_designs
 from aliquot.domain import ExperimentState, Measurement, Outcome
 from aliquot.lab_adapters.sdk import Delivery, LabError
@@ -74,12 +75,12 @@ def apply(context: Context, session: Session, deliveries: Sequence[Delivery], at
             record(session, context.campaign_id, at, "delivery_quarantined", **told)
             continue
         late = ExperimentState(experiment.state).terminal
+        if experiment.state in (ExperimentState.DISPATCHING, ExperimentState.UNCERTAIN):
+            started(context, session, experiment, at)  # the acknowledgement was lost, the experiment was not
         for measurement in delivery.measurements:
             _store(session, experiment, inbox, measurement, late, at)
         if delivery.outcome is not None and not (late and experiment.state != ExperimentState.EXPIRED):
             changes = {"outcome": delivery.outcome, "reason": delivery.note, "ended_at": experiment.ended_at or at}
-            if experiment.state == ExperimentState.UNCERTAIN:
-                move(session, experiment, "running", at, dispatched_at=experiment.dispatched_at or at)
             move(session, experiment, ENDS[delivery.outcome], at, **changes)
         touched.add(experiment.design_key)
     return touched, new
@@ -94,6 +95,8 @@ def _problem(context: Context, experiment: ExperimentRow | None, delivery: Deliv
     for measurement in delivery.measurements:
         if measurement.assay not in units:
             return f"the lab has no assay {measurement.assay!r}; it has {', '.join(units)}"
+        if measurement.assay not in experiment.assays:
+            return f"{measurement.assay!r} was not asked for; asked for: {', '.join(experiment.assays)}"
         if measurement.unit != units[measurement.assay]:
             return f"{measurement.assay} is measured in {units[measurement.assay]!r}, not {measurement.unit!r}"
     return ""

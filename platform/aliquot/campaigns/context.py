@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from sqlmodel import Session
 
+from aliquot.campaigns.guard import GuardedLab
 from aliquot.campaigns.spec import CampaignSpec
 from aliquot.clock import Clock
 from aliquot.domain import Codec, Design
-from aliquot.lab_adapters import LabAdapter
 from aliquot.lab_adapters.sdk import LabDescription
 from aliquot.ledger import CampaignRow, DesignRow, Ledger
 from aliquot.surrogates import ObjectiveSurrogate
@@ -49,7 +49,7 @@ class Context:
     spec: CampaignSpec
     folder: RunFolder
     clock: Clock
-    lab: LabAdapter
+    lab: GuardedLab
     description: LabDescription
     ladder: VerifierLadder
     rollouts: RolloutEngine

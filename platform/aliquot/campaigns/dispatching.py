@@ -1,7 +1,8 @@
 """Dispatch: intent before effect.
 
 An attempt with its idempotency key is committed before the lab is called, and `running` is committed after. A crash
-between the two leaves an experiment in `dispatching`, which `recover` settles by the lab's declared capabilities: the
+between the two, or a lab that could not be reached, leaves an experiment in `dispatching`, which `recover` settles at
+the next tick by the lab's declared capabilities: the
 same key is sent again when that starts nothing new, the lab is asked when it can look a key up, and when neither is so
 the experiment is `uncertain`, its budget still held, until a person or a result says what happened.
 """
@@ -15,17 +16,15 @@ from sqlmodel import Session, col, func, select
 from aliquot.campaigns.context import Context, design_of
 from aliquot.campaigns.rewarding import revise_designs
 from aliquot.clock import HOUR
-from aliquot.domain import ExperimentState, Outcome
+from aliquot.domain import Design, ExperimentState, Outcome
 from aliquot.lab_adapters.sdk import LabError, LabRefused, LabStatus, Submission
 from aliquot.ledger import AttemptRow, DesignRow, ExperimentRow, move, record
 from aliquot.ledger.budget import refund, settle
 
-MAX_ATTEMPTS = 3
-"""Dispatches of one experiment before an unreachable lab fails it."""
-
 
 def dispatch(context: Context) -> int:
-    """Send every experiment that is ready; returns how many the lab took."""
+    """Send every experiment that is ready, and what is still open from before; returns how many the lab took."""
+    recover(context)
     sent = 0
     for experiment, design in _in_state(context, ExperimentState.READY):
         with context.ledger.write() as session:
@@ -44,46 +43,54 @@ def dispatch(context: Context) -> int:
 
 
 def recover(context: Context) -> None:
-    """Settle what a crash left in `dispatching`."""
+    """Settle what stands in `dispatching`: a crash or an error of the lab left open whether it came through."""
     capabilities = context.description.capabilities
     for experiment, design in _in_state(context, ExperimentState.DISPATCHING):
         with context.ledger.read() as session:
             attempt = _last_attempt(session, experiment)
-        unknown = capabilities.lookup and context.lab.reconcile([attempt.key])[attempt.key] is LabStatus.UNKNOWN
-        if capabilities.idempotent_submit or unknown:
+        if capabilities.idempotent_submit:
             _send(context, experiment, design, attempt)
         elif capabilities.lookup:
-            _running(context, experiment)
+            try:
+                status = context.lab.reconcile([attempt.key])[attempt.key]
+            except (LabError, KeyError) as error:
+                _tell(context, experiment, attempt, str(error))
+                continue
+            if status is LabStatus.UNKNOWN:
+                _send(context, experiment, design, attempt)
+            else:
+                _running(context, experiment)
         else:
-            with context.ledger.write() as session:
-                reason = "the engine stopped while it was sending this, and the lab cannot say whether it came"
-                move(session, experiment, "uncertain", context.clock.now(), reason=reason)
+            _uncertain(context, experiment)
 
 
 def expire(context: Context) -> None:
     """Stop waiting for experiments past their time; what the lab still says later is stored all the same."""
     now = context.clock.now()
-    overdue = [
-        experiment
-        for experiment, _ in _in_state(context, ExperimentState.RUNNING)
-        if experiment.expires_at is not None and experiment.expires_at <= now
-    ]
-    for experiment in overdue:
+    waiting = _in_state(context, ExperimentState.RUNNING) + _in_state(context, ExperimentState.UNCERTAIN)
+    for experiment, _ in waiting:
+        if experiment.expires_at is None or experiment.expires_at > now:
+            continue
         with context.ledger.write() as session:
+            settle(session, context.campaign_id, experiment.id, now)
             reason = f"no last word from the lab within {context.spec.runtime.timeout_hours:g} hours"
             move(session, experiment, "expired", now, outcome=Outcome.TIMED_OUT, reason=reason, ended_at=now)
             revise_designs(context, session, [experiment.design_key], now)
 
 
-def _send(context: Context, experiment: ExperimentRow, design, attempt: AttemptRow) -> bool:
+def _send(context: Context, experiment: ExperimentRow, design: Design, attempt: AttemptRow) -> bool:
+    """Submit an attempt. Only a refusal proves that nothing was started; after any other error that stays open."""
     submission = Submission(key=attempt.key, design=design, assays=tuple(experiment.assays))
     try:
         context.lab.submit(submission)
     except LabRefused as error:
-        _give_up(context, experiment, attempt, str(error), again=False)
+        _refused(context, experiment, attempt, str(error))
         return False
     except LabError as error:
-        _give_up(context, experiment, attempt, str(error), again=attempt.number < MAX_ATTEMPTS)
+        _tell(context, experiment, attempt, str(error))
+        capabilities = context.description.capabilities
+        if not capabilities.idempotent_submit and not capabilities.lookup:
+            _uncertain(context, experiment)
         return False
     _running(context, experiment)
     return True
@@ -91,25 +98,42 @@ def _send(context: Context, experiment: ExperimentRow, design, attempt: AttemptR
 
 def _running(context: Context, experiment: ExperimentRow) -> None:
     with context.ledger.write() as session:
-        at = context.clock.now()
-        expires = at + context.spec.runtime.timeout_hours * HOUR
-        move(session, experiment, "running", at, dispatched_at=at, expires_at=expires)
-        settle(session, context.campaign_id, experiment.id, at)  # type: ignore[arg-type]
+        started(context, session, experiment, context.clock.now())
 
 
-def _give_up(context: Context, experiment: ExperimentRow, attempt: AttemptRow, message: str, again: bool) -> None:
-    """The attempt ends as an infrastructure error; the experiment waits for another, or fails with its money back."""
+def started(context: Context, session: Session, experiment: ExperimentRow, at: float) -> None:
+    """The lab has it: move it to `running` and settle its budget."""
+    expires = at + context.spec.runtime.timeout_hours * HOUR
+    move(session, experiment, "running", at, dispatched_at=at, expires_at=expires)
+    settle(session, context.campaign_id, experiment.id, at)
+
+
+def _uncertain(context: Context, experiment: ExperimentRow) -> None:
     with context.ledger.write() as session:
         at = context.clock.now()
+        expires = at + context.spec.runtime.timeout_hours * HOUR
+        reason = "whether the lab got this is not known, and it cannot say"
+        move(session, experiment, "uncertain", at, reason=reason, expires_at=expires)
+
+
+def _tell(context: Context, experiment: ExperimentRow, attempt: AttemptRow, message: str) -> None:
+    """Note an error of the lab on the attempt, once for each different message."""
+    with context.ledger.write() as session:
         row = session.get(AttemptRow, attempt.id)
-        row.outcome, row.note = Outcome.INFRASTRUCTURE_ERROR, message  # type: ignore[union-attr]
-        record(session, context.campaign_id, at, "lab_error", experiment=experiment.number, message=message[:2000])
-        if again:
-            move(session, experiment, "ready", at, reason=message)
-            return
+        if row is not None and row.note != message:
+            row.outcome, row.note = Outcome.INFRASTRUCTURE_ERROR, message
+            at = context.clock.now()
+            record(session, context.campaign_id, at, "lab_error", experiment=experiment.number, message=message[:2000])
+
+
+def _refused(context: Context, experiment: ExperimentRow, attempt: AttemptRow, message: str) -> None:
+    """The lab will not have it: an infrastructure error, and the money back."""
+    _tell(context, experiment, attempt, message)
+    with context.ledger.write() as session:
+        at = context.clock.now()
         changes = {"outcome": Outcome.INFRASTRUCTURE_ERROR, "reason": message, "ended_at": at}
         move(session, experiment, "failed", at, **changes)
-        refund(session, context.campaign_id, experiment.id, at)  # type: ignore[arg-type]
+        refund(session, context.campaign_id, experiment.id, at)
 
 
 def _in_state(context: Context, state: ExperimentState):

@@ -13,7 +13,8 @@ from aliquot.campaigns.collecting import collect
 from aliquot.campaigns.context import Context, design_of
 from aliquot.campaigns.dispatching import dispatch, expire
 from aliquot.campaigns.learner import Learner
-from aliquot.campaigns.proposing import propose
+from aliquot.campaigns.progress import newest_rewards
+from aliquot.campaigns.proposing import propose, propose_seeds
 from aliquot.campaigns.selecting import OPEN, places_left, predict_passed_over, select_round
 from aliquot.campaigns.verifying import verify
 from aliquot.clock import HOUR
@@ -51,8 +52,9 @@ class Engine:
         self._finish_round()
         proposing = self._may_propose()
         if proposing:
-            self._load_newest_weights()
-            propose(context)
+            if not propose_seeds(context):
+                self._load_newest_weights()
+                propose(context)
             self._finish_round()
         return self._move_on(proposing)
 
@@ -99,7 +101,8 @@ class Engine:
                     newest[(row.experiment_id, row.assay, row.replicate)] = (row, design_of(design))
         observations: dict[str, list] = {assay: [] for assay in context.objective.assays}
         for row, measured in newest.values():
-            if row.assay in observations and not row.retracted and row.quality == Quality.GOOD:
+            kept = not (row.late and context.spec.rewarding.late == "store")
+            if row.assay in observations and kept and not row.retracted and row.quality == Quality.GOOD:
                 observations[row.assay].append((measured, row.value, row.standard_error))
         was_ready = context.surrogate.ready
         context.surrogate.fit(observations)
@@ -123,10 +126,11 @@ class Engine:
         return not self._target_reached(session) and not self._run_dry(session)
 
     def _run_dry(self, session: Session) -> bool:
-        """Whether the last rounds, as many as the campaign's patience, brought no new design for the lab."""
+        """Whether the last rounds, as many as the campaign's patience, brought nothing new that the lab would take."""
         mine = GroupRow.campaign_id == self.context.campaign_id
         rounds = session.exec(select(func.max(GroupRow.number)).where(mine)).one() or 0
-        fruitful = select(func.max(GroupRow.number)).join(ProposalRow).where(mine, ProposalRow.state == "selected")
+        fruitful = select(func.max(GroupRow.number)).join(ProposalRow).join(ExperimentRow)
+        fruitful = fruitful.where(mine, ProposalRow.state == "selected", col(ExperimentRow.dispatched_at).is_not(None))
         return rounds - (session.exec(fruitful).one() or 0) >= self.context.spec.stopping.patience
 
     def _target_reached(self, session: Session) -> bool:
@@ -135,7 +139,7 @@ class Engine:
             return False
         whole = (RewardStatus.FINAL, RewardStatus.REVISED)
         query = select(func.max(RewardRow.value)).join(ProposalRow).where(
-            RewardRow.campaign_id == self.context.campaign_id,
+            col(RewardRow.id).in_(newest_rewards(self.context.campaign_id)),
             col(RewardRow.status).in_(whole),
             col(ProposalRow.experiment_id) != None,  # noqa: E711
         )  # fmt: skip

@@ -36,6 +36,10 @@ class Learner(Protocol):
         """Save and end; it will go on when the campaign is resumed."""
         ...
 
+    def close(self) -> None:
+        """Give up what is held, however the campaign ended; nothing is saved."""
+        ...
+
 
 class InlineLearner:
     """The trainer in this process: deterministic."""
@@ -51,6 +55,9 @@ class InlineLearner:
 
     def stop(self) -> None:
         self.trainer.save()
+
+    def close(self) -> None:
+        self.trainer.close()
 
 
 class ProcessLearner:
@@ -73,14 +80,13 @@ class ProcessLearner:
             self._died()
 
     def advance(self, rewards: int) -> None:
-        while True:
+        while self.process.poll() is None:
             with self.ledger.read() as session:
                 status = session.get(TrainerStatusRow, self.campaign_id)
             if rewards == 0 or (status is not None and status.reward_seen >= rewards and status.backlog == 0):
                 return
-            if self.process.poll() is not None:
-                self._died()
             time.sleep(0.01)
+        self._died()
 
     def finish(self) -> None:
         self._end(b"finish\n")
@@ -88,11 +94,16 @@ class ProcessLearner:
     def stop(self) -> None:
         self._end(b"")
 
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+        self.log.close()
+
     def _end(self, order: bytes) -> None:
         if self.process.poll() is not None:
             self._died()
         self.process.communicate(order)
-        self.log.close()
         if self.process.returncode != 0:
             self._died()
 
@@ -109,7 +120,7 @@ class NoLearner:
     """Learning is off: the policy stays the prior. One trainer opens the lineage, so that version 1 is published."""
 
     def __init__(self, ledger: Ledger, folder: RunFolder, campaign_id: int):
-        Trainer(ledger, folder.root, campaign_id)
+        Trainer(ledger, folder.root, campaign_id).close()
 
     def advance(self, rewards: int) -> None:
         return None
@@ -118,4 +129,7 @@ class NoLearner:
         return None
 
     def stop(self) -> None:
+        return None
+
+    def close(self) -> None:
         return None

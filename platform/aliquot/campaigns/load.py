@@ -26,11 +26,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ConfigError(str(path), [("", str(path), "no such file; give the path of a YAML file")])
     try:
-        data = yaml.safe_load(path.read_text())
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(str(path), [(where, error.problem, "this is not valid YAML")]) from None
+        said = getattr(error, "problem", None) or str(error)
+        raise ConfigError(str(path), [(where, said, "this is not valid YAML")]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), [("", str(error), "the file cannot be read as UTF-8 text")]) from None
     if not isinstance(data, dict):
         raise ConfigError(str(path), [("", data, "a mapping of keys to values is wanted")])
     return data
@@ -51,7 +54,10 @@ def override(data: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
             here = here.setdefault(key, {})
             if not isinstance(here, dict):
                 raise ConfigError("--set", [(path, here, f"{key} is not a mapping")])
-        here[keys[-1]] = yaml.safe_load(text)
+        try:
+            here[keys[-1]] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise ConfigError("--set", [(path, text, "the value is not valid YAML")]) from None
     return data
 
 
@@ -67,7 +73,10 @@ def parse(data: Any, source: str) -> CampaignSpec:
         raise ConfigError.of(source, error, CampaignSpec) from None
     problems: list[Problem] = []
     try:
-        VerifierLadder(spec.verifiers, kind=spec.space.type).close()
+        with VerifierLadder(spec.verifiers, kind=spec.space.type) as ladder:
+            slow = [(i, stage) for i, stage in enumerate(ladder.stages) if stage.style == "slow"]
+        remedy = "answers later, and campaigns do not wait for verifiers yet: use one that answers at once"
+        problems += [(f"verifiers[{i}].type", spec.verifiers[i].type, remedy) for i, _ in slow]
     except ConfigError as error:
         problems += [
             (f"verifiers[{path.replace('.', '].', 1)}", value, remedy) for path, value, remedy in error.problems

@@ -42,7 +42,11 @@ def propose(context: Context) -> int:
         session.add_all(sealed)
         session.flush()
         measured = select(ExperimentRow.design_key, func.min(ExperimentRow.id)).where(
-            ExperimentRow.campaign_id == context.campaign_id, col(ExperimentRow.design_key).in_(designs)
+            ExperimentRow.campaign_id == context.campaign_id,
+            col(ExperimentRow.design_key).in_(designs),
+            ~(
+                (col(ExperimentRow.state) == "failed") & col(ExperimentRow.dispatched_at).is_(None)
+            ),  # the lab never had it
         )
         experiments = dict(session.exec(measured.group_by(ExperimentRow.design_key)).all())
         for position, (row, (design, text)) in enumerate(zip(sealed, decoded, strict=True)):
@@ -63,6 +67,34 @@ def propose(context: Context) -> int:
             session, context.campaign_id, at, "group_proposed", group=number, proposals=len(decoded), invalid=invalid
         )
     return number
+
+
+def propose_seeds(context: Context) -> bool:
+    """Propose the space's known designs before anything else, as group 0; returns whether there was anything to do.
+
+    They come from a person: there is no trajectory, so the surrogate learns from them and the policy does not.
+    """
+    with context.ledger.read() as session:
+        begun = session.exec(select(GroupRow.id).where(GroupRow.campaign_id == context.campaign_id)).first()
+    if begun is not None or not context.spec.space.seeds:
+        return False
+    designs = {d.key: d for d in map(context.spec.space.design, context.spec.space.seeds)}
+    at = context.clock.now()
+    with context.ledger.write() as session:
+        group = GroupRow(campaign_id=context.campaign_id, number=0, source="seeds", created_at=at)
+        session.add(group)
+        known = set(session.exec(select(DesignRow.key).where(col(DesignRow.key).in_(designs))))
+        session.add_all(DesignRow(key=k, kind=d.kind, value=d.value) for k, d in designs.items() if k not in known)
+        session.flush()
+        session.add_all(
+            ProposalRow(
+                campaign_id=context.campaign_id, group_id=group.id, position=position, design_key=design.key,
+                text=design.text, off_policy=True, created_at=at,
+            )
+            for position, design in enumerate(designs.values())
+        )  # fmt: skip
+        record(session, context.campaign_id, at, "group_proposed", group=0, proposals=len(designs), invalid=0)
+    return True
 
 
 def _decode(context: Context, trajectory: Trajectory) -> tuple[Design | None, str]:

@@ -65,13 +65,14 @@ def known_of(context: Context, session: Session, keys: Iterable[str]) -> dict[st
         .where(ExperimentRow.campaign_id == context.campaign_id, col(ExperimentRow.design_key).in_(keys))
         .order_by(col(ExperimentRow.id), col(MeasurementRow.revision))
     )
+    stored = context.spec.rewarding.late == "store"
     replicates: dict[str, dict[tuple, MeasurementRow]] = defaultdict(dict)
     failed = set()
     for experiment, row in session.exec(query):
         known[experiment.design_key].ended |= experiment.state in LAST
-        if experiment.outcome == Outcome.LAB_FAILURE:
+        if experiment.outcome == Outcome.LAB_FAILURE and not (_late(experiment) and stored):
             failed.add(experiment.design_key)
-        if row is not None and not (row.late and context.spec.rewarding.late == "store"):
+        if row is not None and not (row.late and stored):
             replicates[experiment.design_key][(experiment.id, row.assay, row.replicate)] = row
     declared = {assay.name: assay.replicates for assay in context.description.assays}
     for key, rows in replicates.items():
@@ -91,7 +92,8 @@ def known_of(context: Context, session: Session, keys: Iterable[str]) -> dict[st
             else:
                 known[key].retracted = True
                 continue
-            known[key].returned[assay] = min(1.0, len(found) / declared.get(assay, 1))
+            standing = declared.get(assay, 1) if not good else sum(not row.retracted for row in found)
+            known[key].returned[assay] = min(1.0, standing / declared.get(assay, 1))
     for key in failed:
         for assay in context.objective.assays:
             known[key].values.setdefault(assay, math.nan)
@@ -200,6 +202,11 @@ def revise_designs(context: Context, session: Session, keys: Iterable[str], at: 
     order = list(named)
     values = valued(context, [designs[k] for k in order], [known[k] for k in order])
     return revise(context, session, {p: v for k, v in zip(order, values, strict=True) for p in named[k]}, at)
+
+
+def _late(experiment: ExperimentRow) -> bool:
+    """Whether the lab's last word came after the campaign had stopped waiting."""
+    return experiment.expires_at is not None and (experiment.ended_at or 0.0) >= experiment.expires_at
 
 
 def _completeness(objective: Objective, known: Known) -> float:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import fcntl
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
+import torch
 from sqlmodel import select
 
 from aliquot.campaigns.baseline import random_baseline
 from aliquot.campaigns.context import Context, RunFolder
-from aliquot.campaigns.dispatching import recover
 from aliquot.campaigns.engine import Engine
+from aliquot.campaigns.guard import GuardedLab
 from aliquot.campaigns.learner import InlineLearner, Learner, NoLearner, ProcessLearner
 from aliquot.campaigns.leavings import write_results
 from aliquot.campaigns.progress import Progress, progress
@@ -121,26 +123,32 @@ class CampaignRun:
             assert campaign is not None
             if campaign.state != CampaignState.RUNNING:  # `running` already: the process was killed
                 move(session, campaign, "running", campaign.clock)
-        learner = self._learner()
-        context = self.context()
-        try:
-            restore_memory(context)
-            recover(context)
-            engine, state = Engine(context, learner), CampaignState.RUNNING
-            while state is CampaignState.RUNNING:
-                state = engine.tick()
-                on_progress(self.progress())
-                if state is CampaignState.RUNNING and stop.is_set():
-                    learner.stop()
-                    state = self._pause(context)
-        except Exception as error:
-            self._fail(error)
-            raise
-        finally:
-            context.ladder.close()
-            context.rollouts.close()
-            context.lab.close()
+        torch.set_num_threads(1)
+        with ExitStack() as opened:
+            try:
+                learner = self._learner()
+                opened.callback(learner.close)
+                context = self.context()
+                for part in (context.ladder, context.rollouts, context.lab):
+                    opened.callback(part.close)
+                state = self._ticks(context, learner, on_progress, stop)
+            except Exception as error:
+                self._fail(error)
+                raise
         on_progress(self.progress())
+        return state
+
+    def _ticks(
+        self, context: Context, learner: Learner, on_progress: Callable[[Progress], None], stop: threading.Event
+    ) -> CampaignState:
+        restore_memory(context)
+        engine, state = Engine(context, learner), CampaignState.RUNNING
+        while state is CampaignState.RUNNING:
+            state = engine.tick()
+            on_progress(self.progress())
+            if state is CampaignState.RUNNING and stop.is_set():
+                learner.stop()
+                state = self._pause(context)
         return state
 
     def write_results(self) -> list[Path]:
@@ -150,6 +158,7 @@ class CampaignRun:
 
     def prior_designs(self, at_most: int) -> list[Design]:
         """Distinct designs of the untrained policy that the verifiers let through: what chance would have sent."""
+        torch.set_num_threads(1)
         codec, found = self.spec.space.codec(), {}
         spec = self.spec
         policy = load_policy(spec.policy.init, spec.space, spec.policy.architecture, spec.seed)
@@ -179,7 +188,7 @@ class CampaignRun:
             assert campaign is not None
         clock = _clock(spec, campaign.clock)
         config = spec.lab.config | ({"path": str(folder.lab)} if spec.lab.type == "simulated" else {})
-        lab = create_lab(spec.lab.type, config, clock)
+        lab = GuardedLab(create_lab(spec.lab.type, config, clock))
         policy = load_policy(spec.policy.init, spec.space, spec.policy.architecture, spec.seed)
         return Context(
             ledger=self.ledger,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 from sqlmodel import Session, col, func, select
@@ -10,9 +11,10 @@ from sqlmodel import Session, col, func, select
 from aliquot.campaigns.context import Context, design_of
 from aliquot.campaigns.rewarding import Known, Valued, floor_of, known_of, revise, valued
 from aliquot.campaigns.selection import choose
-from aliquot.domain import Design, ExperimentState, RewardStatus
+from aliquot.domain import Design, ExperimentState, Outcome, RewardStatus
+from aliquot.lab_adapters.sdk import LabError
 from aliquot.ledger import BudgetRow, DesignRow, ExperimentRow, GroupRow, ProposalRow, RewardRow, move, record
-from aliquot.ledger.budget import reserve
+from aliquot.ledger.budget import BudgetExhausted, require, reserve
 
 OPEN = [state for state in ExperimentState if not state.terminal]
 
@@ -26,10 +28,6 @@ def places_left(context: Context, session: Session) -> int:
     line = session.get(BudgetRow, (context.campaign_id, "experiments"))
     assert line is not None
     left = int(line.limit - line.reserved - line.spent)
-    money = session.get(BudgetRow, (context.campaign_id, "money"))
-    if money is not None:
-        price = max(_amounts(context, None).get("money", 0.0), 1e-9)
-        left = min(left, int((money.limit - money.reserved - money.spent + 1e-9) / price))
     return max(0, min(spec.selecting.per_round, spec.proposing.max_in_flight - out, left))
 
 
@@ -56,20 +54,32 @@ def select_round(context: Context) -> int:
         known = known_of(context, session, keys)
         number = max((n for _, n in rows), default=0)
         chosen, probability, mean, sd = _pick(context, session, keys, designs, known, number)
+        impute = context.spec.rewarding.missing == "impute"
 
         experiments = 0
         values: dict[int, Valued] = {}
         for i, key in enumerate(keys):
-            experiment_id = _open(context, session, designs[key], at) if chosen[i] else None
-            experiments += chosen[i]
             predicted = None if mean is None or sd is None else (float(mean[i]), float(sd[i]))
+            changes: dict[str, Any] = {"selection_probability": float(probability[i])}
+            if predicted is not None:
+                changes |= {"predicted_mean": predicted[0], "predicted_sd": predicted[1]}
+            state, value = "passed_over", predicted
+            if chosen[i]:
+                try:
+                    changes["experiment_id"] = _open(context, session, designs[key], at)
+                    state, value = "selected", predicted if impute else None
+                    experiments += 1
+                except (BudgetExhausted, LabError) as error:
+                    refused = Outcome.REFUSED_BY_BUDGET
+                    outcome = refused if isinstance(error, BudgetExhausted) else Outcome.INFRASTRUCTURE_ERROR
+                    changes |= {"outcome": outcome, "reason": str(error)[:2000]}
+                    value = None  # nothing of the design is to blame: its reward is missing
             for proposal in by_design[key]:
-                changes = {"selection_probability": float(probability[i]), "experiment_id": experiment_id}
-                if predicted is not None:
-                    changes |= {"predicted_mean": predicted[0], "predicted_sd": predicted[1]}
-                move(session, proposal, "selected" if chosen[i] else "passed_over", at, **changes)
-                value, spread = predicted or (None, None)
-                values[proposal.id] = Valued(RewardStatus.PENDING, value, spread, 0.0)  # type: ignore[index]
+                move(session, proposal, state, at, **changes)
+                middle, spread = value or (None, None)
+                values[proposal.id] = Valued(RewardStatus.PENDING, middle, spread, 0.0)
+            if state == "selected":
+                _credit_earlier(session, context, key, changes["experiment_id"], at)
         _begin_others(context, session, values)
         revise(context, session, values, at)
         record(session, context.campaign_id, at, "round_selected", candidates=len(keys), experiments=int(experiments))
@@ -130,6 +140,16 @@ def _pick(
 
 
 def _open(context: Context, session: Session, design: Design, at: float) -> int:
+    """An experiment with its budget reserved, ready for dispatch.
+
+    Raises:
+        BudgetExhausted: the budget does not hold what the lab asks for it; nothing was written.
+        LabError: the lab could not say what it asks.
+    """
+    amounts = {"experiments": 1.0}
+    if context.spec.budget.money is not None:
+        amounts["money"] = context.lab.quote(design, context.objective.assays).money
+    require(session, context.campaign_id, amounts)
     last = select(func.max(ExperimentRow.number)).where(ExperimentRow.campaign_id == context.campaign_id)
     experiment = ExperimentRow(
         campaign_id=context.campaign_id, number=(session.exec(last).one() or 0) + 1, design_key=design.key,
@@ -137,17 +157,20 @@ def _open(context: Context, session: Session, design: Design, at: float) -> int:
     )  # fmt: skip
     session.add(experiment)
     session.flush()
-    reserve(session, context.campaign_id, experiment.id, _amounts(context, design), at)  # type: ignore[arg-type]
+    reserve(session, context.campaign_id, experiment.id, amounts, at)
     move(session, experiment, "ready", at)
-    return experiment.id  # type: ignore[return-value]
+    return experiment.id
 
 
-def _amounts(context: Context, design: Design | None) -> dict[str, float]:
-    """What one experiment takes, by budget unit; for no design in particular, what the lab asks for any."""
-    if context.spec.budget.money is None:
-        return {"experiments": 1.0}
-    quote = context.lab.quote(design, context.objective.assays)  # type: ignore[arg-type]
-    return {"experiments": 1.0, "money": quote.money}
+def _credit_earlier(session: Session, context: Context, key: str, experiment_id: int, at: float) -> None:
+    """What is measured of a design is credited to those too that named it before, and were passed over."""
+    query = select(ProposalRow).where(
+        ProposalRow.campaign_id == context.campaign_id,
+        ProposalRow.design_key == key,
+        ProposalRow.state == "passed_over",
+    )
+    for proposal in session.exec(query.order_by(col(ProposalRow.id))).all():
+        move(session, proposal, "credited", at, experiment_id=experiment_id, selection_probability=1.0)
 
 
 def _begin_others(context: Context, session: Session, values: dict[int, Valued]) -> None:
@@ -166,13 +189,13 @@ def _begin_others(context: Context, session: Session, values: dict[int, Valued])
         if proposal.state == "credited":
             credited.append(proposal)
         elif proposal.state == "undecided":
-            values[proposal.id] = Valued(RewardStatus.PENDING, None, None, 0.0)  # type: ignore[index]
+            values[proposal.id] = Valued(RewardStatus.PENDING, None, None, 0.0)
         else:
-            values[proposal.id] = floor_of(context)  # type: ignore[index]
+            values[proposal.id] = floor_of(context)
     if credited:
         keys = sorted({str(p.design_key) for p in credited})
         rows = session.exec(select(DesignRow).where(col(DesignRow.key).in_(keys)))
         designs = {row.key: design_of(row) for row in rows}
         known = known_of(context, session, keys)
         rewards = dict(zip(keys, valued(context, [designs[k] for k in keys], [known[k] for k in keys]), strict=True))
-        values |= {p.id: rewards[str(p.design_key)] for p in credited}  # type: ignore[misc]
+        values |= {p.id: rewards[str(p.design_key)] for p in credited}

@@ -98,7 +98,7 @@ class CampaignSpec(Noun):
     """One campaign."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,79}$")
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     space: DesignSpace
     objective: Objective
     verifiers: tuple[VerifierRef, ...] = ()
@@ -117,6 +117,8 @@ class CampaignSpec(Noun):
         names = [v.name for v in self.verifiers]
         if twice := sorted({n for n in names if names.count(n) > 1}):
             raise ValueError(f"verifiers need different names; twice: {', '.join(twice)} (give one a `name`)")
+        if not self.objective.assays:
+            raise ValueError("the objective has no `assay` among its targets, so there is nothing to ask a lab")
         if unknown := sorted(set(self.objective.scores) - set(names)):
             raise ValueError(
                 f"the objective wants the score of {', '.join(unknown)}, but the campaign's verifiers are: "

@@ -16,6 +16,18 @@ class BudgetExhausted(AliquotError):
     """The budget does not hold so much; nothing was reserved."""
 
 
+def require(session: Session, campaign_id: int, amounts: dict[str, float]) -> None:
+    """Look, inside a write transaction, whether the budget holds `amounts`; writes nothing.
+
+    Raises:
+        BudgetExhausted: a line cannot hold it.
+    """
+    for unit, amount in amounts.items():
+        line = session.get(BudgetRow, (campaign_id, unit), populate_existing=True)
+        if line is not None and line.reserved + line.spent + amount > line.limit + 1e-9:
+            raise BudgetExhausted(f"{amount:g} {unit} asked, {line.limit - line.reserved - line.spent:g} left")
+
+
 def reserve(session: Session, campaign_id: int, experiment_id: int, amounts: dict[str, float], at: float) -> None:
     """Set `amounts` aside, by unit, for one experiment. Units without a budget line are not limited.
 

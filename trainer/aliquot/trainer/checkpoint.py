@@ -58,7 +58,5 @@ def load(folder: Path, row: CheckpointRow) -> dict[str, Any]:
         raise DamagedCheckpoint(f"{path} is missing; an older one is taken")
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != row.digest:
-            raise DamagedCheckpoint(
-                f"{path} does not match its hash; an older one is taken"
-            )
+            raise DamagedCheckpoint(f"{path} does not match its hash; an older one is taken")
     return torch.load(path, weights_only=True)

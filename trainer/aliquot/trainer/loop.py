@@ -190,7 +190,7 @@ class Trainer:
         return lineage
 
     def _last_whole(self, session: Session, lineage: LineageRow, at: float):
-        """The newest checkpoint of the branch that can be read, and its state; damaged ones are told and passed over."""
+        """The newest checkpoint of the branch that can be read, and its state; damaged ones are passed over."""
         for row in branches.checkpoints(session, branches.branch(session, lineage)):
             try:
                 return row, checkpoints.load(self.folder / "checkpoints", row)
@@ -221,7 +221,9 @@ class Trainer:
             session.add(self._disposition(item.due, at, item.applied, item.masked, item.tier, item.weight, item.reason))
         for due, reason in damaged:
             session.add(self._disposition(due, at, masked=due.coefficient, reason=reason))
-            record(session, self.campaign_id, at, "trajectory_unusable", proposal=due.member.proposal_id, reason=reason)
+            if due.member.trajectory_id is not None:
+                told = {"proposal": due.member.proposal_id, "reason": reason}
+                record(session, self.campaign_id, at, "trajectory_unusable", **told)
         for group_id in sorted({item.due.group_id for item in learned}):
             group = self.book.groups[group_id]
             if group.frozen_now and group.scale is not None:

@@ -90,8 +90,8 @@ def gradient_step(
         group["lr"] = config.learning_rate * math.sqrt(effective * int(live.sum()) / config.batch_size)
     if not torch.isfinite(norm):
         raise NonFiniteGradient(
-            f"the gradient of {len(batch)} samples is {float(norm)}; the parameters were left as they were. Resume from "
-            "the last checkpoint with a lower `learning.learning_rate`"
+            f"the gradient of {len(batch)} samples is {float(norm)}; the parameters were left as they were. Resume "
+            "from the last checkpoint with a lower `learning.learning_rate`"
         )
     optimiser.step()
     legal = torch.isfinite(scores.vocabulary_logp)

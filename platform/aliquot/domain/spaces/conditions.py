@@ -129,7 +129,7 @@ class ConditionsSpace(Noun):
     forbidden: tuple[dict[str, str | float], ...] = ()
     """Combinations that must not be made: a design that matches every entry of one of these is invalid."""
     seeds: tuple[dict[str, str | float], ...] = ()
-    """Known settings to start from."""
+    """Known settings to propose before anything else."""
 
     @model_validator(mode="after")
     def _consistent(self):

@@ -47,7 +47,7 @@ class MoleculeSpace(Noun):
     max_tokens: int = Field(default=100, ge=8, le=1000)
     """Longest SMILES in tokens, with its end token."""
     seeds: tuple[str, ...] = ()
-    """Known molecules to start from; each must parse."""
+    """Known molecules to propose before anything else; each must parse."""
 
     @model_validator(mode="after")
     def _seeds_parse(self) -> MoleculeSpace:

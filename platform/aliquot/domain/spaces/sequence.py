@@ -25,7 +25,7 @@ class SequenceSpace(Noun):
     min_length: int = Field(default=1, ge=1)
     max_length: int = Field(ge=1, le=10_000)
     seeds: tuple[str, ...] = ()
-    """Known sequences to start from."""
+    """Known sequences to propose before anything else."""
 
     @field_validator("alphabet")
     @classmethod

@@ -145,7 +145,17 @@ class CoefficientBook:
                 disposed = proposal.id in self._consumed
                 applied, masked = self._consumed.pop(proposal.id, (0.0, 0.0))
                 member = group.members[proposal.id] = Member(
-                    proposal.id, proposal.trajectory_id, False, False, None, None, reward.id, None, applied, masked, disposed
+                    proposal.id,
+                    proposal.trajectory_id,
+                    False,
+                    False,
+                    None,
+                    None,
+                    reward.id,
+                    None,
+                    applied,
+                    masked,
+                    disposed,
                 )
             if reward.value is not None and member.value is None and reward.id > self._counted:
                 self.running.add(reward.value)

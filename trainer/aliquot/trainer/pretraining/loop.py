@@ -77,7 +77,10 @@ def pretrain(
     optimisers = optimisers_for(model, schedule.learning_rate, schedule.weight_decay)
     balance = schedule.load_balance if isinstance(config.architecture, MoE) else 0.0
     work.mkdir(parents=True, exist_ok=True)
-    checkpoint, identity = work / "checkpoint.pt", config.model_dump_json(exclude={"output", "evaluate_samples", "notes"})
+    checkpoint, identity = (
+        work / "checkpoint.pt",
+        config.model_dump_json(exclude={"output", "evaluate_samples", "notes"}),
+    )
     if checkpoint.exists():
         state = torch.load(checkpoint, weights_only=True)
         if state["config"] != identity:
