@@ -7,10 +7,13 @@ import importlib
 import json
 import sys
 
-NAMES = ("learning",)
+import torch
+
+NAMES = ("learning", "main_job", "priors")
 
 
 def main() -> int:
+    torch.set_num_threads(1)
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("name", choices=NAMES)
     parser.add_argument("--full", action="store_true", help="at full size, not the quick one")

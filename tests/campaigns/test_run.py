@@ -211,6 +211,47 @@ def test_a_folder_holds_one_run_and_one_process(tmp_path):
     assert not (tmp_path / "nothing").exists()
 
 
+def test_money_is_never_overspent_and_a_design_beyond_it_is_missing_not_bad(tmp_path):
+    lab = SPEC["lab"] | {"assays": [SPEC["lab"]["assays"][0] | {"cost": 10.0}]}
+    dear = spec(budget={"experiments": 20, "money": 57.0}, lab=lab, stopping={"patience": 2})
+    with CampaignRun.create(dear, tmp_path / "run") as campaign:
+        assert run(campaign) is CampaignState.EXHAUSTED
+        assert len(check(campaign)) == 5
+        with campaign.ledger.read() as session:
+            line = session.get(BudgetRow, (campaign.campaign_id, "money"))
+            assert (line.reserved, line.spent) == (0.0, 50.0)
+            refused = session.exec(select(ProposalRow).where(ProposalRow.outcome == "refused_by_budget")).all()
+            assert refused and all("7 left" in row.reason for row in refused)
+            begun = select(RewardRow).where(RewardRow.proposal_id == refused[0].id, RewardRow.revision == 0)
+            assert session.exec(begun).one().value is None
+
+
+def test_a_lost_acknowledgement_is_one_execution(tmp_path):
+    plugin = f"{Path(__file__).parent / 'plugins' / 'hostile.py'}:Forgetful"
+    runtime = {"poll_seconds": 0.01}
+    with CampaignRun.create(spec(lab=SPEC["lab"] | {"type": plugin}, runtime=runtime), tmp_path / "run") as campaign:
+        run(campaign, ticks=4)
+        with campaign.ledger.read() as session:
+            attempts = session.exec(select(AttemptRow)).all()
+            experiments = session.exec(select(ExperimentRow)).all()
+            assert len(attempts) == len(experiments) > 0
+            assert any("the line went dead" in a.note for a in attempts)
+            assert (
+                sum(e.state == "running" for e in experiments) >= len(experiments) - 4
+            )  # the last round's may be open
+
+
+def test_known_designs_are_proposed_first(tmp_path):
+    space = SPEC["space"] | {"seeds": ["GATCAC", "CCCC"]}
+    with CampaignRun.create(spec(space=space), tmp_path / "run") as campaign:
+        run(campaign)
+        check(campaign)
+        with campaign.ledger.read() as session:
+            rows = session.exec(select(ProposalRow).where(ProposalRow.off_policy)).all()
+        assert [row.text for row in rows] == ["GATCAC", "CCCC"]
+        assert all(row.state == "selected" and row.trajectory_id is None for row in rows)
+
+
 def test_a_space_smaller_than_the_budget_ends_the_campaign(tmp_path):
     space = {"type": "sequence", "alphabet": "dna", "min_length": 1, "max_length": 1}
     with CampaignRun.create(spec(space=space, stopping={"patience": 3}), tmp_path / "run") as campaign:

@@ -29,3 +29,16 @@ class Unreachable(SimulatedLab):
         if self.calls % 5 == 0:
             raise LabRefused("no such reagent")
         super().submit(submission)
+
+
+class Forgetful(SimulatedLab):
+    """Takes what it is sent, and every other time the line goes dead before it can say so."""
+
+    name = "forgetful"
+    calls = 0
+
+    def submit(self, submission):
+        super().submit(submission)
+        type(self).calls += 1
+        if self.calls % 2 == 0:
+            raise ConnectionError("the line went dead")
