@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
 
 from aliquot.cli.stopping import stopping
+
+
+def until(true, seconds=10.0):
+    """Wait for what another thread does."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_the_first_signal_asks_and_the_second_interrupts():
@@ -14,7 +23,8 @@ def test_the_first_signal_asks_and_the_second_interrupts():
     with stopping(said.append) as stop:
         assert not stop.is_set()
         signal.raise_signal(signal.SIGINT)
-        assert stop.is_set() and len(said) == 1
+        assert stop.is_set()
+        until(lambda: len(said) == 1)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 

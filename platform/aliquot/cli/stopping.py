@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+SAID = "Stopping after this round, with everything saved. Ctrl-C again stops at once."
+
 
 @contextmanager
 def stopping(say: Callable[[str], None]) -> Iterator[threading.Event]:
@@ -19,7 +21,8 @@ def stopping(say: Callable[[str], None]) -> Iterator[threading.Event]:
             signal.signal(number, signal.SIG_DFL)
             raise KeyboardInterrupt
         event.set()
-        say("Stopping after this round, with everything saved. Ctrl-C again stops at once.")
+        # From a thread of its own: the signal may have come in the midst of a write to the same stream.
+        threading.Thread(target=say, args=(SAID,), daemon=True).start()
 
     before = {number: signal.signal(number, handle) for number in signals}
     try:
