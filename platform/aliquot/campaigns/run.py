@@ -153,7 +153,7 @@ class CampaignRun:
 
     def write_results(self) -> list[Path]:
         """results.csv, report.html, summary.json and config.yaml in the run's folder."""
-        baseline = random_baseline(self.spec, self.prior_designs(4 * self.spec.budget.experiments))
+        baseline = random_baseline(self.spec, self.prior_designs(2 * self.spec.budget.experiments))
         return write_results(self.folder, self.ledger, self.campaign_id, baseline)
 
     def prior_designs(self, at_most: int) -> list[Design]:
