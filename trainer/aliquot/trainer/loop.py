@@ -118,9 +118,11 @@ class Trainer:
         return steps
 
     def finish(self) -> None:
-        """Learn what is due and all that takes something back, record what is left as masked, and save."""
-        self.run_pending()
-        self.book.release()
+        """Learn what is due, record what is too small to learn as masked, and save.
+
+        A retraction is due however small it is. Other residues are not forced through at the end: an adaptive optimiser
+        makes of many tiny coefficients steps as long as of large ones, and unmakes with them what was learned.
+        """
         self.run_pending()
         residue = self.book.residue()
         if residue:

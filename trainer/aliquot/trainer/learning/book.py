@@ -196,12 +196,6 @@ class CoefficientBook:
         due.member.disposed = True
         self._due.pop(due.member.proposal_id, None)
 
-    def release(self) -> None:
-        """Make due, however small, what takes back something applied: nothing is left standing at the end."""
-        for due, _ in self.residue():
-            if due.coefficient * due.member.applied < 0:
-                self._due[due.member.proposal_id] = due
-
     def residue(self) -> list[tuple[Due, str]]:
         """What no step took: coefficients too small to be due, and proposals that never had one; with the reason."""
         left = []
