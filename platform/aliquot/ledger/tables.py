@@ -80,7 +80,7 @@ class GroupRow(Row, table=True):
     id: int = Field(default=None, primary_key=True)
     campaign_id: int = Field(foreign_key="campaign.id")
     number: int
-    """0, 1, 2, … within the campaign: with the campaign's seed it fixes the random stream."""
+    """1, 2, … within the campaign, 0 for known designs: with the campaign's seed it fixes the random stream."""
     source: str
     """Which policy or person proposed."""
     created_at: float

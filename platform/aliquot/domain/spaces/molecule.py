@@ -29,7 +29,7 @@ SMILES_VOCABULARY: tuple[str, ...] = (
     *"""[nH] [N+] [O-] [n+] [N-] [NH+] [NH2+] [NH3+] [NH-] [n-] [nH+] [S-] [S+] [s+] [o+] [O+] [C-] [C+] [c-] [CH-]
         [CH2-] [P+] [PH] [PH2] [Si] [SiH] [SiH2] [Se] [se] [B-] [BH-] [SH] [SH+] [N] [O] [C] [H]""".split(),
 )  # fmt: skip
-"""67 tokens. Stereo marks are absent: the shipped priors strip stereochemistry, and say so in their model cards."""
+"""77 tokens. Stereo marks are absent: the shipped priors strip stereochemistry, and say so in their model cards."""
 
 
 class MoleculeSpace(Noun):
