@@ -9,7 +9,9 @@ import sys
 
 import torch
 
-NAMES = ("learning", "main_job", "priors")
+NAMES = (
+    "corrections", "delayed_learning", "learning", "main_job", "mismatch", "monitors", "priors", "train_step",
+)  # fmt: skip
 
 
 def main() -> int:

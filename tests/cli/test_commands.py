@@ -69,6 +69,20 @@ def test_check_names_every_problem_at_once(small_file):
     assert "budget.experiments" in result.stderr and "space.parameters" in result.stderr
 
 
+@pytest.mark.parametrize("assignment, said", [
+    ("objective.floor=1.0", "nothing to learn"),
+    ("learning.learning_rate=0", "greater than 0"),
+    ("proposing.group_size=1", "greater than or equal to 2"),
+    ("learning.baseline.scale=group_std", "revisions: wait"),
+    ("learning.loss={type: ppo}", "reuse: [{type: clipped"),
+    ("learning.loss={type: ppoo}", "did you mean 'ppo'"),
+    ("policy.top_p=0.9", "top_p"),
+])  # fmt: skip
+def test_a_config_that_cannot_learn_is_said_at_the_start(small_file, assignment, said):
+    result = invoke("check", small_file, "--set", assignment)
+    assert result.exit_code == 2 and said in result.output
+
+
 def test_pretrain_refuses_a_missing_file():
     result = invoke("pretrain", "nowhere.yaml")
     assert result.exit_code == 2 and "nowhere.yaml" in result.stderr

@@ -4,12 +4,14 @@ import shutil
 
 import pytest
 import torch
+from pydantic import ValidationError
 from sqlmodel import func, select
 
 from aliquot.domain import SequenceSpace
 from aliquot.domain.spaces import BOS
 from aliquot.ledger import (
     CampaignRow,
+    DesignRow,
     DispositionRow,
     EventRow,
     GroupRow,
@@ -22,6 +24,7 @@ from aliquot.ledger import (
     seal,
 )
 from aliquot.ledger import lineages as branches
+from aliquot.trainer.config import LearningConfig
 from aliquot.trainer.learning import advantages
 from aliquot.trainer.loop import Trainer
 from aliquot.trainer.rollout import RolloutRequest, TorchRolloutEngine
@@ -47,7 +50,7 @@ class Campaign:
             session.add(CampaignRow(name="c", spec=spec, clock=5.0, created_at=0.0))
         self.trainer = Trainer(self.ledger, folder, 1)
 
-    def propose(self, number, values, predicted=0.4, probability=0.5, state="selected"):
+    def propose(self, number, values, predicted=0.4, probability=0.5, state="selected", status="partial", keys=False):
         engine = TorchRolloutEngine(self.trainer.policy, version=self.version())
         trajectories = engine.generate(RolloutRequest([BOS], len(values), 7, seed=number))
         with self.ledger.write() as session:
@@ -62,18 +65,26 @@ class Campaign:
                 )  # fmt: skip
                 session.add(row)
                 session.flush()
+                key = self.design(session, trajectory) if keys else None
                 proposal = ProposalRow(
-                    campaign_id=1, group_id=group.id, position=position, trajectory_id=row.id, text="x", state=state,
-                    selection_probability=probability, predicted_mean=predicted, created_at=0.0,
+                    design_key=key, campaign_id=1, group_id=group.id, position=position, trajectory_id=row.id,
+                    text="x", state=state, selection_probability=probability, predicted_mean=predicted,
+                    created_at=0.0,
                 )  # fmt: skip
                 session.add(proposal)
                 session.flush()
                 ids.append(proposal.id)
         for proposal_id, value in zip(ids, values, strict=True):
-            self.reward(proposal_id, value)
+            self.reward(proposal_id, value, status)
         return ids
 
-    def reward(self, proposal_id, value):
+    def design(self, session, trajectory):
+        design = SPACE.codec().decode(trajectory.tokens.tolist())
+        session.merge(DesignRow(key=design.key, kind=design.kind, value=design.value))
+        session.flush()
+        return design.key
+
+    def reward(self, proposal_id, value, status="partial"):
         with self.ledger.write() as session:
             last = session.exec(select(func.max(RewardRow.revision)).where(RewardRow.proposal_id == proposal_id)).one()
             session.add(
@@ -81,7 +92,7 @@ class Campaign:
                     campaign_id=1,
                     proposal_id=proposal_id,
                     objective_version=1,
-                    status="partial",
+                    status=status,
                     value=value,
                     revision=0 if last is None else last + 1,
                     completeness=1.0,
@@ -134,6 +145,70 @@ def test_applied_and_masked_add_up_to_the_final_advantage_after_any_revisions(ca
         for proposal, advantage in zip(ids, expected, strict=True):
             applied, masked = sums.get(proposal, (0.0, 0.0))
             assert applied + masked == pytest.approx(advantage, abs=1e-9)
+
+
+MODES = [
+    {"loss": {"type": "reinforce"}, "revisions": "replace"},
+    {"loss": {"type": "aipo", "aggregation": "constant"}, "correction": {"type": "none"}},
+    {"correction": {"type": "icepop"}, "masks": [{"type": "m2po", "tau": 1e-9}]},
+    {"masks": [{"type": "geometric"}, {"type": "off_policy", "gap": 1e-6}], "tiers": {"fresh": 1e-9, "moderate": 2e-9}},
+    {"loss": {"type": "ppo"}, "revisions": "wait", "baseline": {"scale": "group_std"}},
+    {"loss": {"type": "gspo", "ratio": "behaviour"}, "correction": {"type": "none"}, "revisions": "wait"},
+    {"loss": {"type": "dapo"}, "revisions": "wait", "reuse": [{"type": "clipped", "samples": 3}]},
+]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: "-".join(mode))
+def test_books_balance_whatever_the_loss_the_masks_and_the_mode_of_revision(tmp_path, mode):
+    campaign = Campaign(tmp_path, learning_rate=0.02, **mode)
+    values = [0.1, 0.5, 0.9, 0.4, 0.3, 0.0]
+    ids = campaign.propose(1, values, status="final")
+    campaign.trainer.run_pending()
+    for which, value in ((3, 0.7), (0, 0.4), (2, None), (3, 0.6), (2, 0.8), (2, 0.8)):
+        values[which] = value
+        campaign.reward(ids[which], value, status="final")
+        campaign.trainer.run_pending()
+        for proposal, advantage in zip(ids, final(campaign, values), strict=True):
+            applied, masked = campaign.sums().get(proposal, (0.0, 0.0))
+            assert applied + masked == pytest.approx(advantage, abs=1e-9)
+    for proposal in ids:
+        campaign.reward(proposal, None, status="retracted")
+    campaign.trainer.run_pending()
+    assert all(sums == pytest.approx((0.0, 0.0), abs=1e-9) for sums in campaign.sums().values())
+    with campaign.ledger.read() as session:
+        chain = branches.branch(session, branches.newest(session, 1))
+        assert all(total == pytest.approx(0.0) for total, _ in branches.reused(session, chain).values())
+    campaign.ledger.close()
+
+
+def test_what_was_reused_is_counted_within_its_budget_and_taken_back_with_a_retraction(tmp_path):
+    campaign = Campaign(tmp_path, reuse=[{"type": "imitation", "top": 0.5, "budget": 2}])
+    ids = campaign.propose(1, [0.1, 0.9, 0.2, 0.8, 0.1, 0.2], status="final", keys=True)
+    campaign.trainer.run_pending()
+    for number in range(2, 6):
+        campaign.propose(number, [0.1, 0.2, 0.3], status="final")
+        campaign.trainer.run_pending()
+
+    def reused():
+        with campaign.ledger.read() as session:
+            return branches.reused(session, branches.branch(session, branches.newest(session, 1)))
+
+    assert reused()[ids[1]][0] > 0 and reused()[ids[1]][1] == 2
+    campaign.reward(ids[1], None, status="retracted")
+    campaign.trainer.run_pending()
+    assert reused()[ids[1]] == (pytest.approx(0.0), 2)
+    campaign.ledger.close()
+
+
+@pytest.mark.parametrize("wrong", [
+    {"loss": {"type": "ppo"}},
+    {"loss": {"type": "aipo"}, "correction": {"type": "tis"}, "revisions": "wait"},
+    {"baseline": {"scale": "group_std"}},
+    {"anchor": {"type": "augmented_likelihood"}},
+])  # fmt: skip
+def test_a_config_that_could_not_take_back_what_it_learned_is_refused(wrong):
+    with pytest.raises(ValidationError, match="use|set"):
+        LearningConfig.model_validate(wrong)
 
 
 def test_a_retracted_success_is_taken_back_whole(campaign):

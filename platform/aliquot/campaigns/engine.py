@@ -46,6 +46,8 @@ class Engine:
         """One round; returns the campaign's state after it."""
         context = self.context
         self.learner.advance(self._newest_reward() if context.clock.virtual else 0)
+        if self._paused():
+            return CampaignState.PAUSED
         collect(context)
         expire(context)
         self._refit()
@@ -172,8 +174,10 @@ class Engine:
         return CampaignState.RUNNING
 
     def _end(self, experiments: int) -> CampaignState:
-        self.learner.finish()
         context = self.context
+        self.learner.finish()
+        if self._paused():
+            return CampaignState.PAUSED
         with context.ledger.write() as session:
             campaign = context.campaign(session)
             state, reason = CampaignState.EXHAUSTED, f"all {experiments} experiments of the budget are spent"
@@ -183,6 +187,11 @@ class Engine:
                 reason = f"no new design for the lab in {context.spec.stopping.patience} rounds"
             move(session, campaign, state, context.clock.now(), reason=reason, clock=context.clock.now())
         return state
+
+    def _paused(self) -> bool:
+        """Whether a monitor of the trainer has stopped the campaign, for a person to look."""
+        with self.context.ledger.read() as session:
+            return self.context.campaign(session).state == CampaignState.PAUSED
 
     def _keep_time(self) -> None:
         with self.context.ledger.write() as session:

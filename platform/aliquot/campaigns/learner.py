@@ -14,8 +14,8 @@ import time
 from typing import Protocol
 
 from aliquot.campaigns.context import RunFolder
-from aliquot.domain import AliquotError
-from aliquot.ledger import Ledger, TrainerStatusRow
+from aliquot.domain import AliquotError, CampaignState
+from aliquot.ledger import CampaignRow, Ledger, TrainerStatusRow
 from aliquot.trainer.loop import Trainer
 
 
@@ -25,7 +25,8 @@ class TrainerDied(AliquotError):
 
 class Learner(Protocol):
     def advance(self, rewards: int) -> None:
-        """Let it learn; return when all that follows from rewards up to id `rewards` has been learned (0: at once)."""
+        """Let it learn; return when all that follows from rewards up to id `rewards` has been learned (0: at once), or
+        when a monitor of the trainer has paused the campaign."""
         ...
 
     def finish(self) -> None:
@@ -83,6 +84,9 @@ class ProcessLearner:
         while self.process.poll() is None:
             with self.ledger.read() as session:
                 status = session.get(TrainerStatusRow, self.campaign_id)
+                campaign = session.get(CampaignRow, self.campaign_id)
+            if campaign is not None and campaign.state != CampaignState.RUNNING:
+                return
             if rewards == 0 or (status is not None and status.reward_seen >= rewards and status.backlog == 0):
                 return
             time.sleep(0.01)
@@ -101,7 +105,9 @@ class ProcessLearner:
         self.log.close()
 
     def _end(self, order: bytes) -> None:
-        if self.process.poll() is not None:
+        if self.process.poll() == 0:
+            return  # it was told before
+        if self.process.returncode is not None:
             self._died()
         self.process.communicate(order)
         if self.process.returncode != 0:

@@ -22,7 +22,11 @@ def propose(context: Context) -> int:
         newest = select(func.max(GroupRow.number)).where(GroupRow.campaign_id == context.campaign_id)
         number = (session.exec(newest).one() or 0) + 1
     request = RolloutRequest(
-        [BOS], spec.proposing.group_size, context.codec.max_tokens, context.seed("rollout", number)
+        [BOS],
+        spec.proposing.group_size,
+        context.codec.max_tokens,
+        context.seed("rollout", number),
+        spec.policy.sampling,
     )
     trajectories = context.rollouts.generate(request)
     decoded = [_decode(context, trajectory) for trajectory in trajectories]

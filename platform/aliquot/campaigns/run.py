@@ -149,6 +149,8 @@ class CampaignRun:
             if state is CampaignState.RUNNING and stop.is_set():
                 learner.stop()
                 state = self._pause(context)
+            elif state is CampaignState.PAUSED:
+                learner.stop()
         return state
 
     def write_results(self) -> list[Path]:
@@ -215,7 +217,8 @@ class CampaignRun:
     def _pause(self, context: Context) -> CampaignState:
         with self.ledger.write() as session:
             campaign = context.campaign(session)
-            move(session, campaign, "paused", context.clock.now(), reason="stopped; it can be resumed")
+            if campaign.state == CampaignState.RUNNING:  # else a monitor of the trainer was faster
+                move(session, campaign, "paused", context.clock.now(), reason="stopped; it can be resumed")
         return CampaignState.PAUSED
 
 

@@ -127,6 +127,11 @@ class CampaignSpec(Noun):
         optional = [v.name for v in self.verifiers if not v.required]
         if wanted := sorted(set(self.objective.scores) & set(optional)):
             raise ValueError(f"a score that the objective wants must be `required`: {', '.join(wanted)}")
+        if self.learning.enabled and self.objective.floor >= 1:
+            raise ValueError(
+                "with objective.floor at 1 every reward is 1, and there is nothing to learn: lower it, or say "
+                "`learning: {enabled: false}`"
+            )
         if self.selecting.per_round > self.proposing.group_size:
             raise ValueError(
                 f"selecting.per_round is {self.selecting.per_round}, more than the {self.proposing.group_size} "

@@ -47,7 +47,8 @@ def run(
                 except KeyboardInterrupt:
                     state = None
                 if state in (None, CampaignState.PAUSED):
-                    view.say(f"Stopped. Nothing is lost; to go on:\n  {again}")
+                    why = "Stopped" if stop.is_set() or state is None else f"Paused: {work.progress().reason}"
+                    view.say(f"{why.rstrip('.')}. Nothing is lost; to go on:\n  {again}")
                     raise typer.Exit(STOPPED)
                 if not quiet:
                     view.say("Writing the results.")

@@ -21,6 +21,7 @@ from aliquot.ledger.tables import (
     ObjectiveRow,
     PolicyVersionRow,
     ProposalRow,
+    ReuseRow,
     RewardRow,
     TrainerStatusRow,
     TrajectoryRow,
@@ -33,6 +34,6 @@ __all__ = [
     "INLINE_LIMIT", "MOVES", "ArtifactStore", "AttemptRow", "BudgetEntryRow", "BudgetRow", "CampaignRow",
     "CheckpointRow", "DamagedArtifact", "DesignRow", "DispositionRow", "EventRow", "ExperimentRow", "GroupRow",
     "GroupUseRow", "InboxRow", "Ledger", "LineageRow", "MeasurementRow", "ObjectiveRow", "PolicyVersionRow",
-    "ProposalRow", "RewardRow", "StaleTransition", "TrainerStatusRow", "TrajectoryRow", "VerdictRow",
+    "ProposalRow", "ReuseRow", "RewardRow", "StaleTransition", "TrainerStatusRow", "TrajectoryRow", "VerdictRow",
     "VerifierMemoryRow", "move", "record", "seal", "unseal",
 ]  # fmt: skip

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import and_, func, or_
+from sqlalchemy import and_, case, func, or_
 from sqlmodel import Session, col, select
 
 from aliquot.ledger.events import record
-from aliquot.ledger.tables import CheckpointRow, DispositionRow, GroupUseRow, LineageRow, PolicyVersionRow
+from aliquot.ledger.tables import CheckpointRow, DispositionRow, GroupUseRow, LineageRow, PolicyVersionRow, ReuseRow
 
 Branch = list[tuple[int, int | None]]
 """(lineage id, last step kept or None for all), newest first."""
@@ -75,6 +75,17 @@ def consumed(session: Session, chain: Branch) -> Sequence[tuple[int, float, floa
         .group_by(col(DispositionRow.proposal_id))
     )
     return session.exec(query).all()
+
+
+def reused(session: Session, chain: Branch) -> dict[int, tuple[float, int]]:
+    """(Σ coefficients, number of times) by proposal id, of what was learned on the branch by reuse."""
+    once = case((col(ReuseRow.kind) == "taken_back", 0), else_=1)
+    query = (
+        select(ReuseRow.proposal_id, func.sum(ReuseRow.coefficient), func.sum(once))
+        .where(_within(chain, col(ReuseRow.lineage_id), col(ReuseRow.step)))
+        .group_by(col(ReuseRow.proposal_id))
+    )
+    return {proposal: (coefficient, times) for proposal, coefficient, times in session.exec(query)}
 
 
 def frozen(session: Session, chain: Branch) -> dict[int, tuple[float, float]]:

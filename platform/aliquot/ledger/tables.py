@@ -329,6 +329,22 @@ class DispositionRow(Row, table=True):
     created_at: float
 
 
+class ReuseRow(Row, table=True):
+    """A proposal was learned from once more, beside its own coefficient: counted apart, under a declared budget."""
+
+    __tablename__ = "reuse"
+    __table_args__ = (Index("ix_reuse_lineage_id_step", "lineage_id", "step"),)
+
+    id: int = Field(default=None, primary_key=True)
+    proposal_id: int = Field(foreign_key="proposal.id")
+    lineage_id: int = Field(foreign_key="lineage.id")
+    step: int
+    kind: str
+    """`clipped`, `augmented`, `imitation`, or `taken_back`."""
+    coefficient: float
+    created_at: float
+
+
 class GroupUseRow(Row, table=True):
     """Frozen at a group's first use on a lineage: the scale of its advantages and the prior of its baseline."""
 

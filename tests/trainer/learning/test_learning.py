@@ -1,6 +1,5 @@
 """The learning rule: unbiased values, baselines blind to their own outcome, and books that balance."""
 
-import itertools
 import math
 
 import numpy as np
@@ -49,38 +48,41 @@ def test_a_baseline_never_sees_its_own_outcome(values, which, other, kappa):
 
 @given(
     st.lists(numbers, min_size=1, max_size=8),
-    st.lists(st.sampled_from(list(Tier)), min_size=8, max_size=8),
-    st.floats(-2, 2),
+    st.lists(st.sampled_from(list(Tier)), min_size=9, max_size=9),
+    st.lists(st.floats(0, 1), min_size=9, max_size=9),
+    st.booleans(),
 )
 @settings(max_examples=300)
-def test_applied_and_masked_add_up_and_a_retraction_leaves_nothing_standing(targets, tiers, gap):
+def test_applied_and_masked_add_up_and_a_retraction_leaves_nothing_standing(targets, tiers, kept, replace):
     applied = masked = 0.0
-    for target, tier in itertools.zip_longest([*targets, 0.0], tiers[: len(targets) + 1], fillvalue=Tier.ANCIENT):
-        target = 0.0 if target is None else target
-        apply, mask, _ = split_coefficient(target - applied - masked, applied, masked, tier, gap, TIERS)
-        applied, masked = applied + apply, masked + mask
-        if isinstance(target, float):
-            assert applied + masked == pytest.approx(target, abs=1e-9)
-    apply, mask, _ = split_coefficient(-applied - masked, applied, masked, Tier.ANCIENT, gap, TIERS)
-    assert applied + apply == pytest.approx(0.0, abs=1e-9)
+    for target, tier, share in zip([*targets, 0.0], tiers, kept, strict=False):
+        due = target - applied - masked
+        unlearn, first, mask, _ = split_coefficient(due, applied, masked, tier, replace)
+        applied, masked = applied + unlearn + share * first, masked + mask + (1 - share) * first
+        assert applied + masked == pytest.approx(target, abs=1e-9)
+    unlearn, first, mask, _ = split_coefficient(-applied - masked, applied, masked, Tier.ANCIENT, replace)
+    assert applied + unlearn == pytest.approx(0.0, abs=1e-9) and first == pytest.approx(0.0, abs=1e-9)
     assert masked + mask == pytest.approx(0.0, abs=1e-9)
 
 
 def test_what_was_applied_is_taken_back_in_every_tier():
     for tier in Tier:
-        assert split_coefficient(-0.5, 0.5, 0.0, tier, 9.0, TIERS)[:2] == (-0.5, 0.0)
-        assert split_coefficient(0.5, -0.5, 0.0, tier, 9.0, TIERS)[:2] == (0.5, 0.0)
+        assert split_coefficient(-0.5, 0.5, 0.0, tier)[:3] == (-0.5, 0.0, 0.0)
+        assert split_coefficient(0.5, -0.5, 0.0, tier)[:3] == (0.5, 0.0, 0.0)
 
 
 def test_tiers_hold_back_first_coefficients_only():
-    assert split_coefficient(0.5, 0.0, 0.0, Tier.ANCIENT, 0.0, TIERS)[:2] == (0.0, 0.5)
-    assert split_coefficient(-0.5, 0.0, 0.0, Tier.OLD, 0.6, TIERS)[:2] == (0.0, -0.5)
-    assert split_coefficient(-0.5, 0.0, 0.0, Tier.OLD, 0.4, TIERS)[:2] == (-0.5, 0.0)
-    assert split_coefficient(0.5, 0.0, 0.0, Tier.OLD, 0.6, TIERS)[:2] == (0.5, 0.0)
+    assert split_coefficient(0.5, 0.0, 0.0, Tier.ANCIENT)[:3] == (0.0, 0.0, 0.5)
+    assert split_coefficient(-0.5, 0.0, 0.0, Tier.OLD)[:3] == (0.0, -0.5, 0.0)
     # half of it un-learns, the other half is a first coefficient that an ancient sample may not add
-    assert split_coefficient(-1.0, 0.5, 0.0, Tier.ANCIENT, 0.0, TIERS)[:2] == (-0.5, -0.5)
+    assert split_coefficient(-1.0, 0.5, 0.0, Tier.ANCIENT)[:3] == (-0.5, 0.0, -0.5)
     # what was only masked is not un-learned from the policy
-    assert split_coefficient(-0.5, 0.0, 0.5, Tier.FRESH, 0.0, TIERS)[:2] == (0.0, -0.5)
+    assert split_coefficient(-0.5, 0.0, 0.5, Tier.FRESH)[:3] == (0.0, 0.0, -0.5)
+
+
+def test_replacing_takes_all_back_and_decides_anew_over_the_whole():
+    assert split_coefficient(0.2, 0.5, 0.1, Tier.FRESH, replace=True)[:3] == pytest.approx((-0.5, 0.8, -0.1))
+    assert split_coefficient(0.2, 0.5, 0.1, Tier.ANCIENT, replace=True)[:3] == pytest.approx((-0.5, 0.0, 0.7))
 
 
 def test_a_tier_is_read_from_the_pair_of_versions():

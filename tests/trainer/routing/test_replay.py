@@ -11,7 +11,16 @@ from torch import Tensor
 
 from aliquot.domain import StopReason, Trajectory, VersionSpan
 from aliquot.trainer.policies import Dense, build_model
-from aliquot.trainer.routing import Recording, Replay, RoutingError, routed, routing_shape
+from aliquot.trainer.routing import (
+    Recording,
+    Replay,
+    RoutingError,
+    RoutingRecord,
+    RoutingShape,
+    moe_layers,
+    routed,
+    routing_shape,
+)
 
 BATCH, TIME, VOCABULARY, EXPERTS, TOP_K = 3, 9, 20, 8, 2
 every_family = pytest.mark.parametrize("family", ["qwen3_moe", "mixtral", "olmoe", "deepseek_v3"])
@@ -106,6 +115,88 @@ def test_recomputed_activations_get_the_routing_of_their_own_forward_pass(family
             routed(model, other, input_ids=tokens())
             model(input_ids=tokens())
         assert same(gradients(model, logits), expected)
+
+
+def partly() -> Tensor:
+    """bool [batch, time]: a sequence wholly recorded, one with a gap and a lost end, one without a recording."""
+    recorded = everywhere()
+    recorded[1, 2:5] = recorded[1, 7:] = False
+    recorded[2] = False
+    return recorded
+
+
+def used_experts(model, routing) -> list[Tensor]:
+    """int64 [batch, time, top-k] that each MoE block was given, in order of the layers."""
+    gates = [module for name, module in model.named_modules() if name.endswith("mlp.gate")]
+    used: list[Tensor] = []
+    hooks = [gate.register_forward_hook(lambda *call: used.append(call[2][2])) for gate in gates]
+    routed(model, routing, input_ids=tokens())
+    for hook in hooks:
+        hook.remove()
+    return [ids.unflatten(0, (BATCH, TIME)) for ids in used]
+
+
+@every_family
+def test_each_token_uses_its_recording_or_its_routers_own_choice(family, tiny):
+    model = tiny(family)
+    replay = Replay(foreign_ids(routing_shape(model).layers), partly())
+    for layer, used in enumerate(used_experts(model, replay)):
+        native = replay.live[layer].unflatten(0, (BATCH, TIME))
+        assert torch.equal(used[partly()], replay.recorded_ids[:, :, layer][partly()])
+        assert torch.equal(used[~partly()], native[~partly()])
+        assert not torch.equal(used, native)
+    assert torch.equal(replay.overlap().isnan().all(-1), ~partly())
+
+
+@every_family
+def test_a_replay_with_gaps_is_recomputed_as_it_was(family, tiny):
+    model = tiny(family)
+    ids = foreign_ids(routing_shape(model).layers)
+    expected = gradients(model, routed(model, Replay(ids, partly()), input_ids=tokens()).logits)
+    assert not same(gradients(model, routed(model, Replay(ids, everywhere()), input_ids=tokens()).logits), expected)
+    for reentrant in (False, True):
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": reentrant})
+        model.enable_input_require_grads()
+        replay = Replay(ids, partly())
+        logits = routed(model, replay, input_ids=tokens()).logits
+        before = replay.overlap()
+        assert same(gradients(model, logits), expected)
+        torch.testing.assert_close(replay.overlap(), before, atol=0, rtol=0, equal_nan=True)
+
+
+def test_records_with_gaps_and_of_any_length_become_one_replay():
+    shape = RoutingShape(layers=1, top_k=2, experts=4)
+    ids = np.array([[[0, 1]], [[3, 3]], [[2, 3]]], dtype=np.uint8)
+    gap = RoutingRecord(ids, shape, tokens=4, recorded=np.array([True, False, True]))
+    replay = Replay.of_records([gap, None, RoutingRecord(ids[:1], shape, tokens=2)], shape, time=4)
+    assert replay.recorded.int().tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
+    assert replay.recorded_ids[0, :, 0].tolist() == [[0, 1], [0, 0], [2, 3], [0, 0]]
+
+
+def test_dense_layers_of_a_mixed_model_are_told_from_moe_layers(tiny):
+    assert moe_layers(tiny("deepseek_v3")) == (False, True, True)
+    assert moe_layers(tiny("mixtral")) == (True, True, True)
+
+
+def test_a_recording_of_all_decoder_layers_replays_on_a_mixed_model(tiny):
+    """As vLLM returns it: dense layers hold zeros."""
+    model = tiny("deepseek_v3")
+    shape, own = routing_shape(model), own_ids(model)
+    records = []
+    for row in own.numpy().astype(np.uint8):
+        everything = np.zeros((TIME, 3, TOP_K), dtype=np.uint8)
+        everything[:, 1:] = row
+        records.append(RoutingRecord.of_all_layers(everything, moe_layers(model), shape, TIME + 1))
+    replay = Replay.of_records(records, shape, TIME)
+    assert torch.equal(replay.recorded_ids, own) and bool(replay.recorded.all())
+    assert torch.equal(routed(model, replay, input_ids=tokens()).logits, model(input_ids=tokens()).logits)
+
+
+def test_a_second_forward_pass_forgets_the_first(tiny):
+    model, recording = tiny("qwen3_moe"), Recording()
+    routed(model, recording, input_ids=tokens())
+    routed(model, recording, input_ids=tokens()[:1])
+    assert torch.equal(recording.ids(), own_ids(model)[0])
 
 
 def test_the_gradient_under_replay_is_that_of_finite_differences(tiny):

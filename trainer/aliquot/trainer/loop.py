@@ -1,47 +1,43 @@
 """The trainer: follows the ledger's rewards, learns what is due, publishes weights, and records all it did.
 
-One step, in this order: read news → take what is due → gradient step → write weights to a file → one transaction with
-the dispositions, the freezes of new groups, the policy version and the status. A crash before the transaction leaves
-an orphan file; a crash after it, but before the next checkpoint, forks the lineage at the last checkpoint, and what
-the abandoned branch had learned becomes due again.
+One step, in this order: read news → take what is due → gradient → judge it → write weights to a file → one transaction
+with the dispositions, the freezes of new groups, the policy version and the status → judge what the step left. A crash
+before the transaction leaves an orphan file; a crash after it, but before the next checkpoint, forks the lineage at the
+last checkpoint, and what the abandoned branch had learned becomes due again. So does a roll-back that a monitor asks
+for.
 """
 
 from __future__ import annotations
 
-import copy
 import fcntl
 import math
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-from sqlmodel import Session, col, func, select
+import numpy as np
+from sqlmodel import Session
 from torch.utils.tensorboard import SummaryWriter
 
-from aliquot.domain import Tier, Trajectory
-from aliquot.ledger import (
-    CampaignRow,
-    DamagedArtifact,
-    DispositionRow,
-    GroupUseRow,
-    Ledger,
-    LineageRow,
-    PolicyVersionRow,
-    TrainerStatusRow,
-    TrajectoryRow,
-    record,
-    unseal,
-)
-from aliquot.ledger import lineages as branches
-from aliquot.trainer import checkpoint as checkpoints
+from aliquot.domain import CampaignState, Tier
+from aliquot.ledger import CampaignRow, Ledger, record
+from aliquot.trainer.batch import BatchReader, Reused
+from aliquot.trainer.branch import Branch
 from aliquot.trainer.config import TrainingSpec
-from aliquot.trainer.learning import DivergenceGauge
-from aliquot.trainer.learning.book import CoefficientBook, Due
-from aliquot.trainer.policies import load_policy, write_weights
-from aliquot.trainer.step import Learned, gradient_step
+from aliquot.trainer.experts import revive_dead
+from aliquot.trainer.learning.book import CoefficientBook
+from aliquot.trainer.learning.members import Due
+from aliquot.trainer.monitors import Action, Alarm, NewestDesigns, strongest
+from aliquot.trainer.policies import Policy
+from aliquot.trainer.records import Records
+from aliquot.trainer.state import TrainingState
+from aliquot.trainer.step import Gradient, Learned, gradient
 
-KEEP_WEIGHTS = 4
-"""Published weight files kept; a rollout engine needs only the newest."""
+HOUR = 3600.0
+COMPLETION_EVERY = 10
+"""Steps between looks at whether slow results are learned like fast ones."""
+WORTH = 0.9
+"""How much of a checkpoint's worth is that of the steps before: an average of rewards, for `keep the best`."""
 
 
 class Trainer:
@@ -61,53 +57,80 @@ class Trainer:
                 raise LookupError(f"the ledger {ledger.path} has no campaign {campaign_id}")
             self.spec = TrainingSpec.model_validate(campaign.spec)
         self.config = self.spec.learning
-        self.policy = load_policy(self.spec.policy.init, self.spec.space, self.spec.policy.architecture, self.spec.seed)
-        self.reference = copy.deepcopy(self.policy)
-        self.reference.model.requires_grad_(False)
-        self.optimiser = torch.optim.AdamW(
-            self.policy.model.parameters(), lr=self.config.learning_rate, betas=(0.9, 0.99), weight_decay=0.0
-        )
-        self.gauge, self.book, self.step_number = DivergenceGauge(), CoefficientBook(campaign_id, self.config), 0
-        self.checkpoint_step = -1
+        self.state = TrainingState(self.spec, campaign_id)
+        self.reader = BatchReader(ledger, self.policy, self.spec.policy.sampling)
+        self.records = Records(campaign_id, folder)
+        self.branch = Branch(ledger, folder, self.records, self.state)
+        self.newest = NewestDesigns(campaign_id)
+        self._worth = math.nan
         self._writer: SummaryWriter | None = None
         self._lock = _only_one(folder)
-        self.lineage_id = self._open()
+        self.branch.open()
+
+    @property
+    def policy(self) -> Policy:
+        return self.state.policy
+
+    @property
+    def book(self) -> CoefficientBook:
+        return self.state.book
+
+    @property
+    def step_number(self) -> int:
+        return self.records.step
 
     def step(self) -> dict[str, float] | None:
-        """Learn one batch of what is due. Returns the step's metrics, or None when nothing is due."""
-        started = time.perf_counter()
+        """Learn one batch of what is due. Returns the step's metrics, or None when nothing is due or a monitor has
+        paused the campaign."""
+        started, state = time.perf_counter(), self.state
         with self.ledger.read() as session:
-            news = self.book.follow(session)
-            due = self.book.take()
-            batch, damaged = self._unseal(session, due)
-        if not batch and not damaged:
+            if self._paused(session):
+                return None
+            news = self.book.follow(session, self.records.now(session))
+            due, evicted = self.book.take()
+            batch, unusable = self.reader.due(session, due)
+            reused = self._reuse(session) if batch else []
+        if not due and not evicted:
             if news:
                 with self.ledger.write() as session:
-                    self._status(session, None)
+                    self.records.status(session, self.book, None)
             return None
-        learned: list[Learned] = []
-        metrics: dict[str, float] = {}
+        found: Gradient | None = None
         if batch:
-            learned, metrics = gradient_step(
-                self.policy, self.reference, self.optimiser, self.gauge, batch, self.config
-            )
-        self.step_number += 1
-        weights = self._write_weights() if batch else None
-        for item in learned:
-            self.book.learned(item.due, item.applied, item.masked)
-        for one, _ in damaged:
-            self.book.learned(one, 0.0, one.coefficient)
-        metrics["due"] = len(batch)
+            found = gradient(self.policy, state.reference, state.gauge, batch, reused, self.config)
+            if self._held_back(state.watch.before(self.step_number + 1, found.metrics)):
+                return found.metrics
+        self.records.step += 1
+        learned = self._walk(found) if found else []
+        weights = self.records.write_weights(self.policy) if learned else None
+        metrics = {"due": float(len(batch))} | (found.metrics if found else {})
+        metrics |= {f"tier_{tier}": float(sum(item.tier is tier for item in learned)) for tier in Tier}
+        metrics |= self._ages([item.due for item in learned])
+        if self.step_number % COMPLETION_EVERY == 0:
+            metrics |= self.book.completion()
         with self.ledger.write() as session:
-            metrics |= self._record(session, learned, damaged, batch)
+            self.records.learned(session, learned)
+            self.records.set_aside(session, evicted)
+            self.records.set_aside(session, unusable, "trajectory_unusable")
+            self.records.reused(session, reused)
+            self.records.frozen(session, self.book, {item.due.group_id for item in learned})
+            for item in learned:
+                self.book.learned(item.due, item.applied, item.masked, item.weight)
+            for one, _ in evicted + unusable:
+                self.book.learned(one, 0.0, one.coefficient)
+            for again in reused:
+                self.book.reused(again.member, again.coefficient)
             if weights is not None:
-                self._publish(session, weights)
+                self.records.publish(session, weights)
             metrics = {name: value for name, value in metrics.items() if math.isfinite(value)}
-            record(session, self.campaign_id, self._now(session), "trained", step=self.step_number, **metrics)
-            self._status(session, metrics)
-        self._log(metrics | {"seconds": time.perf_counter() - started})
-        if self.step_number - max(self.checkpoint_step, 0) >= self.config.checkpoint_every:
-            self.save()
+            record(session, self.campaign_id, self.records.now(session), "trained", step=self.step_number, **metrics)
+            self.records.status(session, self.book, metrics)
+            facts = self.newest.follow(session)
+        self._log(metrics | facts | {"seconds": time.perf_counter() - started})
+        if found and not self._held_back(state.watch.after(self.step_number, metrics | facts)):
+            self._value(metrics.get("reward", math.nan))
+            if self.step_number - max(self.branch.saved_step, 0) >= self.config.checkpoint_every:
+                self.save()
         return metrics
 
     def run_pending(self) -> int:
@@ -124,33 +147,20 @@ class Trainer:
         makes of many tiny coefficients steps as long as of large ones, and unmakes with them what was learned.
         """
         self.run_pending()
-        residue = self.book.residue()
+        with self.ledger.read() as session:
+            residue = [] if self._paused(session) else self.book.residue()
         if residue:
-            self.step_number += 1
+            self.records.step += 1
             with self.ledger.write() as session:
-                at = self._now(session)
-                for due, reason in residue:
-                    session.add(self._disposition(due, at, masked=due.coefficient, reason=reason))
+                self.records.set_aside(session, residue)
+                for due, _ in residue:
                     self.book.learned(due, 0.0, due.coefficient)
-                self._status(session, None)
+                self.records.status(session, self.book, None)
         self.save()
 
     def save(self) -> None:
         """A checkpoint of this branch and step, if the newest is not that already."""
-        if self.checkpoint_step == self.step_number:
-            return
-        state = {
-            "model": self.policy.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "gauge": self.gauge.readings,
-            "book": self.book.state(),
-        }
-        with self.ledger.read() as session:
-            at = self._now(session)
-        folder = self.folder / "checkpoints"
-        keep = self.config.keep_checkpoints
-        checkpoints.save(self.ledger, folder, self.lineage_id, self.step_number, state, at, keep)
-        self.checkpoint_step = self.step_number
+        self.branch.save(self.config.keep_checkpoints, self._worth)
 
     def close(self) -> None:
         """Flush TensorBoard and give the campaign free for another trainer."""
@@ -158,135 +168,58 @@ class Trainer:
             self._writer.close()
         self._lock.close()
 
-    def _open(self) -> int:
-        """Begin the lineage, go on with it, or fork it at its last checkpoint; then publish what is loaded."""
+    def _walk(self, found: Gradient) -> list[Learned]:
+        """Step along a gradient; returns what was done with each due."""
+        state = self.state
+        rate = self.config.learning_rate * found.scale * state.watch.learning_rate_scale
+        for group in state.optimiser.param_groups:
+            group["lr"] = rate
+        state.optimiser.step()
+        state.optimiser.zero_grad(set_to_none=True)
+        found.metrics["learning_rate"] = rate
+        if found.loads is not None and self.config.routing.revive and self.config.lora is None:
+            found.metrics["experts_revived"] = float(len(revive_dead(state, found.loads, self.step_number)))
+        return found.learned
+
+    def _held_back(self, alarms: Sequence[Alarm]) -> bool:
+        """Write alarms down and do what the strongest asks; returns whether the step at hand is over with that."""
+        worst = strongest(alarms)
+        if worst is None:
+            return False
         with self.ledger.write() as session:
-            at = self._now(session)
-            lineage = branches.newest(session, self.campaign_id)
-            if lineage is None:
-                lineage = branches.start(session, self.campaign_id, at)
-            else:
-                lineage = self._resume(session, lineage, at)
-            branch = branches.branch(session, lineage)
-            self.book.open(session, branch)
-            self._status(session, None)  # a branch that was abandoned may have said more
-            published = branches.newest_version(session, self.campaign_id)
-            kept = [one for one, limit in branch if limit is None or limit >= self.step_number]
-            if published is None or published.lineage_id not in kept or published.step != self.step_number:
-                self.lineage_id = lineage.id  # type: ignore[assignment]
-                self._publish(session, self._write_weights())
-            return lineage.id  # type: ignore[return-value]
+            self.records.alarms(session, alarms)
+        if worst.action is Action.ROLL_BACK:
+            self.branch.roll_back(worst.since, worst.message)
+            self._worth = math.nan
+        over = worst.action.strength >= Action.SKIP_STEP.strength
+        if over:
+            self.state.optimiser.zero_grad(set_to_none=True)
+        return over
 
-    def _resume(self, session: Session, lineage: LineageRow, at: float) -> LineageRow:
-        row, state = self._last_whole(session, lineage, at)
-        if row is not None:
-            self.policy.model.load_state_dict(state["model"])
-            self.optimiser.load_state_dict(state["optimiser"])
-            self.gauge.readings = state["gauge"]
-            self.book.restore(state["book"])
-            self.step_number = self.checkpoint_step = row.step
-        last = select(func.max(DispositionRow.step)).where(DispositionRow.lineage_id == lineage.id)
-        if (session.exec(last).one() or 0) > self.step_number:
-            reason = "resumed from the last checkpoint" if row else "resumed before the first checkpoint"
-            return branches.fork(session, lineage, self.step_number, reason, at)
-        return lineage
+    def _paused(self, session: Session) -> bool:
+        campaign = session.get(CampaignRow, self.campaign_id)
+        return campaign is not None and campaign.state == CampaignState.PAUSED
 
-    def _last_whole(self, session: Session, lineage: LineageRow, at: float):
-        """The newest checkpoint of the branch that can be read, and its state; damaged ones are passed over."""
-        for row in branches.checkpoints(session, branches.branch(session, lineage)):
-            try:
-                return row, checkpoints.load(self.folder / "checkpoints", row)
-            except checkpoints.DamagedCheckpoint as error:
-                record(session, self.campaign_id, at, "checkpoint_damaged", step=row.step, message=str(error))
-        return None, {}
+    def _reuse(self, session: Session) -> list[Reused]:
+        """What is learned from once more in this step; the draw depends on seed and step alone."""
+        random = np.random.default_rng([self.spec.seed, self.step_number])
+        return [one for kind in self.config.reuse for one in self.reader.reuse(session, self.book, kind, random)]
 
-    def _unseal(self, session: Session, dues: list[Due]) -> tuple[list[tuple[Due, Trajectory]], list[tuple[Due, str]]]:
-        """The trajectories of what is due; those that cannot be read are told apart, with the reason."""
-        ids = [due.member.trajectory_id for due in dues if due.member.trajectory_id is not None]
-        rows = {row.id: row for row in session.exec(select(TrajectoryRow).where(col(TrajectoryRow.id).in_(ids)))}
-        batch, damaged = [], []
-        for due in dues:
-            row = rows.get(due.member.trajectory_id or 0)
-            if row is None:
-                damaged.append((due, "no trajectory: nothing to weigh it by"))
-                continue
-            try:
-                data = row.sealed if row.sealed is not None else self.ledger.artifacts.get(str(row.artifact))
-                batch.append((due, unseal(data, row.digest)))
-            except (DamagedArtifact, FileNotFoundError) as error:
-                damaged.append((due, f"quarantined: {error}"))
-        return batch, damaged
-
-    def _record(self, session: Session, learned: list[Learned], damaged: list[tuple[Due, str]], batch) -> dict:
-        at = self._now(session)
-        for item in learned:
-            session.add(self._disposition(item.due, at, item.applied, item.masked, item.tier, item.weight, item.reason))
-        for due, reason in damaged:
-            session.add(self._disposition(due, at, masked=due.coefficient, reason=reason))
-            if due.member.trajectory_id is not None:
-                told = {"proposal": due.member.proposal_id, "reason": reason}
-                record(session, self.campaign_id, at, "trajectory_unusable", **told)
-        for group_id in sorted({item.due.group_id for item in learned}):
-            group = self.book.groups[group_id]
-            if group.frozen_now and group.scale is not None:
-                use = GroupUseRow(
-                    group_id=group_id,
-                    lineage_id=self.lineage_id,
-                    step=self.step_number,
-                    scale=group.scale,
-                    baseline=group.baseline,
-                )
-                session.add(use)
-                group.frozen_now = False
-        versions = [trajectory.version for _, trajectory in batch]
-        newest = branches.newest_version(session, self.campaign_id)
-        tiers = {f"tier_{tier}": sum(item.tier is tier for item in learned) for tier in Tier}
-        values = [due.member.value for due, _ in batch if due.member.value is not None]
-        return tiers | {
-            "staleness_versions": (newest.id - sum(versions) / len(versions)) if versions and newest else 0.0,
-            "reward": sum(values) / len(values) if values else 0.0,
+    def _ages(self, dues: list[Due]) -> dict[str, float]:
+        """How old what was learned is, in policy versions and in lab hours, and what it was worth."""
+        if not dues:
+            return {}
+        members = [due.member for due in dues]
+        values = [member.value for member in members if member.value is not None]
+        return {
+            "staleness_versions": sum(map(self.book.age, members)) / len(members),
+            "staleness_hours": sum(self.book.now - member.proposed_at for member in members) / len(members) / HOUR,
+            "reward": sum(values) / len(values) if values else math.nan,
         }
 
-    def _disposition(
-        self, due: Due, at: float, applied: float = 0.0, masked: float = 0.0, tier=None, weight=None, reason: str = ""
-    ) -> DispositionRow:
-        return DispositionRow(
-            proposal_id=due.member.proposal_id,
-            reward_id=due.member.reward_id,
-            lineage_id=self.lineage_id,
-            step=self.step_number,
-            tier=tier,
-            applied=applied,
-            masked=masked,
-            weight=weight,
-            reason=reason,
-            created_at=at,
-        )
-
-    def _write_weights(self) -> str:
-        name = f"{time.time_ns()}-step-{self.step_number}.safetensors"
-        write_weights(self.folder / "weights" / name, self.policy.model)
-        return name
-
-    def _publish(self, session: Session, weights: str) -> None:
-        version = PolicyVersionRow(
-            campaign_id=self.campaign_id, lineage_id=self.lineage_id, step=self.step_number, weights=weights,
-            created_at=self._now(session),
-        )  # fmt: skip
-        session.add(version)
-        session.flush()
-        for old in sorted((self.folder / "weights").glob("*.safetensors"))[:-KEEP_WEIGHTS]:
-            old.unlink(missing_ok=True)
-
-    def _status(self, session: Session, metrics: dict[str, float] | None) -> None:
-        row = session.get(TrainerStatusRow, self.campaign_id)
-        row = row or TrainerStatusRow(campaign_id=self.campaign_id, metrics={})
-        row.reward_seen, row.backlog, row.step = self.book.reward_seen, self.book.backlog, self.step_number
-        row.metrics = metrics or row.metrics
-        session.add(row)
-
-    def _now(self, session: Session) -> float:
-        return session.get(CampaignRow, self.campaign_id, populate_existing=True).clock  # type: ignore[union-attr]
+    def _value(self, reward: float) -> None:
+        if math.isfinite(reward):
+            self._worth = WORTH * self._worth + (1 - WORTH) * reward if math.isfinite(self._worth) else reward
 
     def _log(self, metrics: dict[str, float]) -> None:
         if self._writer is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 
 from aliquot.domain import Noun, Tier
+from aliquot.trainer.correction import MaskConfig, OffPolicy
 
 
 class TierConfig(Noun):
@@ -18,9 +19,8 @@ class TierConfig(Noun):
     fresh: float = Field(default=0.02, gt=0)
     moderate: float = Field(default=0.15, gt=0)
     old: float = Field(default=0.6, gt=0)
-    negative_gap: float = Field(default=0.5, gt=0)
-    """Old samples with a negative coefficient are masked when mean(log μ − log π) exceeds this: π has left them already
-    (the off-policy sequence mask of DeepSeek-V3.2, 2025)."""
+    old_mask: MaskConfig = OffPolicy()
+    """What is held back of first coefficients of old samples: by default, negative ones that the policy has left."""
 
     @model_validator(mode="after")
     def _ordered(self):
@@ -61,9 +61,9 @@ class DivergenceGauge:
 
 
 def split_coefficient(
-    due: float, applied: float, masked: float, tier: Tier, gap: float, config: TierConfig
-) -> tuple[float, float, str]:
-    """(to apply, to mask, why) of a coefficient that is due; the two add up to `due`.
+    due: float, applied: float, masked: float, tier: Tier, replace: bool = False
+) -> tuple[float, float, float, str]:
+    """(to un-learn, to learn, to mask, why) of a coefficient that is due; the three add up to `due`.
 
     In this order: what opposes `applied`, up to its size, un-learns it and is always applied; what opposes `masked`,
     up to its size, cancels what was never applied; what is left is a first coefficient, over which the tier decides.
@@ -71,16 +71,14 @@ def split_coefficient(
     Args:
         due: A* minus all that was applied and masked before on this branch.
         applied, masked: what was applied and masked before.
-        gap: mean over its tokens of log μ − log π, nats.
+        replace: take back all that stands, applied and masked, and decide over the whole advantage anew.
     """
-    unlearn = _opposing(due, applied)
-    cancel = _opposing(due - unlearn, masked)
+    unlearn = -applied if replace else _opposing(due, applied)
+    cancel = -masked if replace else _opposing(due - unlearn, masked)
     first = due - unlearn - cancel
     if first and tier is Tier.ANCIENT:
-        return unlearn, cancel + first, "ancient: too far from the current policy"
-    if first < 0 and tier is Tier.OLD and gap > config.negative_gap:
-        return unlearn, cancel + first, "old and negative: the policy has left it already"
-    return unlearn + first, cancel, "takes back what was masked" if cancel else ""
+        return unlearn, 0.0, cancel + first, "ancient: too far from the current policy"
+    return unlearn, first, cancel, "takes back what was masked" if cancel else ""
 
 
 def _opposing(due: float, standing: float) -> float:

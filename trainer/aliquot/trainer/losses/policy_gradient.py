@@ -1,25 +1,37 @@
-"""The unclipped policy-gradient term by which coefficients are learned, and un-learned.
+"""REINFORCE: the unclipped policy-gradient term by which coefficients are learned, and un-learned.
 
-    L = −(1/B) Σᵢ cᵢ Σₜ sg(wᵢₜ) log π(yᵢₜ | yᵢ,<ₜ)
+    ℓᵢₜ = −Aᵢₜ sg(wᵢₜ) log π(yᵢₜ | yᵢ,<ₜ)
 
-Linear in the coefficient c, and B is the size of a full batch whatever this one holds: learning c₁ and later c₂ at the
-same parameters is learning c₁ + c₂, which is what lets a revised reward be learned as a difference. No clipping and no
-normalisation inside the group may stand here.
-(Williams 1992, REINFORCE; weights as in `aliquot.trainer.correction`.)
+Linear in the coefficient. Summed over tokens and divided by B, the size of a full batch whatever this one holds,
+learning c₁ and later c₂ at the same parameters is learning c₁ + c₂, which is what lets a revised reward be learned as a
+difference. No clipping and no normalisation inside the group may stand here.
+(Williams 1992; weights as in `aliquot.trainer.correction`.)
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
+import torch
 from torch import Tensor
 
+from aliquot.trainer.losses.aggregation import Aggregation
+from aliquot.trainer.losses.base import Loss, LossInputs
 
-def policy_gradient(logp: Tensor, weights: Tensor, coefficients: Tensor, batch_size: int) -> Tensor:
-    """Scalar loss.
 
-    Args:
-        logp: log π of generated tokens, float32 [batch, time], zero outside the generation.
-        weights: detached importance weights, float32 [batch, time], zero outside the generation.
-        coefficients: what each sequence's log-probability is multiplied by, float32 [batch].
-        batch_size: B.
-    """
-    return -(coefficients.unsqueeze(-1) * weights * logp).sum() / batch_size
+class Reinforce(Loss):
+    """−A w log π."""
+
+    type: Literal["reinforce"] = "reinforce"
+    aggregation: Aggregation = "sequence_sum"
+    """How tokens become one number; not revisable with `token`, `sequence` or `prompt`."""
+
+    linear = True
+
+    @property
+    def anchored_at(self) -> None:
+        return None
+
+    def __call__(self, inputs: LossInputs) -> tuple[Tensor, dict[str, float]]:
+        loss = inputs.aggregate(-inputs.advantages * inputs.weights * inputs.logp, self.aggregation)
+        return loss, inputs.clipped_fractions(torch.zeros_like(inputs.mask))

@@ -16,7 +16,7 @@ from aliquot.domain import Trajectory
 from aliquot.domain.spaces import PAD
 from aliquot.trainer.policies.distribution import masked_log_softmax
 from aliquot.trainer.policies.policy import Policy
-from aliquot.trainer.routing import Replay, RoutingError, routed
+from aliquot.trainer.routing import Recording, Replay, Routing, RoutingError, routed
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,18 @@ class Scores:
     """bool [batch, time], true for generated tokens."""
     vocabulary_logp: Tensor
     """float32 [batch, time, vocabulary], −inf where a token may not stand."""
-    overlap: Tensor | None = None
-    """float32 [trajectories with recorded experts], share of the recorded experts that the live router would choose
-    too, measured before any row fell back to native routing; None when nothing was replayed."""
+    routing: Routing | None = None
+    """What the routers did, natively and in replay; None when nobody asked."""
+    counted: Tensor | None = None
+    """bool [batch, time], true where a token was fed that another follows."""
 
 
 def score(
-    policy: Policy, trajectories: Sequence[Trajectory], replay: bool = False, least_overlap: float = 0.0
+    policy: Policy,
+    trajectories: Sequence[Trajectory],
+    replay: bool = False,
+    least_overlap: float = 0.0,
+    observe: bool = False,
 ) -> Scores:
     """Log-probabilities of trajectories under the policy as it is now.
 
@@ -47,6 +52,7 @@ def score(
         replay: send each token through the experts that were recorded for it (R3).
         least_overlap: a trajectory whose recorded and live experts overlap less than this, on average over its tokens
             and layers, is routed natively (a second forward pass, only when there is one).
+        observe: keep what the routers did when nothing is replayed.
 
     Raises:
         RoutingError: a recording does not fit the model.
@@ -57,28 +63,29 @@ def score(
     positions = torch.arange(inputs.shape[1], device=device).expand_as(inputs)
     temperature = torch.tensor([[[t.sampling.temperature]] for t in trajectories], device=device)
 
+    routing: Routing | None = None
     if replay:
-        logits, overlap = _replayed(policy, trajectories, inputs, least_overlap)
+        logits, routing = _replayed(policy, trajectories, inputs, least_overlap)
     else:
-        logits, overlap = policy.model(input_ids=inputs).logits, None
+        routing = Recording() if observe else None
+        logits = routed(policy.model, routing, input_ids=inputs).logits
     vocabulary_logp = masked_log_softmax(logits, positions, legal, temperature)
     chosen = vocabulary_logp.gather(-1, targets[..., None]).squeeze(-1)
-    return Scores(torch.where(mask, chosen, 0.0), logmu, mask, vocabulary_logp, overlap)
+    return Scores(torch.where(mask, chosen, 0.0), logmu, mask, vocabulary_logp, routing, targets != PAD)
 
 
 def _replayed(
     policy: Policy, trajectories: Sequence[Trajectory], inputs: Tensor, least_overlap: float
-) -> tuple[Tensor, Tensor]:
-    """Logits [batch, time, vocabulary] under replay, and the overlap of each trajectory that has a recording."""
+) -> tuple[Tensor, Replay]:
+    """Logits [batch, time, vocabulary] under replay, and the replay."""
     if policy.routing is None:
         raise RoutingError(f"policy {policy.name} has no experts to replay: switch router replay off")
     replay = Replay.of(trajectories, policy.routing).to(inputs.device)
     output = routed(policy.model, replay, input_ids=inputs)
-    overlap = replay.overlap().flatten(1).nanmean(1)
-    if native := (overlap < least_overlap).nonzero().flatten().tolist():
+    if native := (replay.overlap().flatten(1).nanmean(1) < least_overlap).nonzero().flatten().tolist():
         replay = Replay.of(trajectories, policy.routing, native).to(inputs.device)
         output = routed(policy.model, replay, input_ids=inputs)
-    return output.logits, overlap[~overlap.isnan()]
+    return output.logits, replay
 
 
 def _padded(trajectories: Sequence[Trajectory]) -> tuple[Tensor, Tensor, Tensor]:

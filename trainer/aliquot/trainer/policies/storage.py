@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from transformers import GenerationConfig
 
 from aliquot.domain.spaces import BOS, EOS, PAD
+from aliquot.trainer.policies.adapters import merged_weights
 from aliquot.trainer.policies.policy import Policy, quiet_transformers
 from aliquot.trainer.policies.tokenizer import tokenizer_of
 
@@ -53,11 +54,14 @@ def save_policy(policy: Policy, folder: Path, card: str) -> None:
 
 
 def write_weights(path: Path, model: nn.Module) -> None:
-    """Write a model's state as safetensors in float32, whole or not at all; the folder is made if need be."""
+    """Write a model's state as safetensors in float32, whole or not at all; the folder is made if need be.
+
+    Adapters are merged into what they adapt.
+    """
     first: dict[tuple, str] = {}
     tensors: dict[str, Tensor] = {}
     tied: dict[str, str] = {}
-    for name, tensor in model.state_dict().items():
+    for name, tensor in merged_weights(model).items():
         place = (tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tensor.shape, tensor.stride())
         owner = first.setdefault(place, name)
         if owner == name:

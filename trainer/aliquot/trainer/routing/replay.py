@@ -8,8 +8,8 @@ needs a copy of each family's scoring rule, which goes wrong silently when a fam
 
 A `Routing` travels through the model as a keyword argument of its layers, down to the attention that stands beside the
 router. So it is part of the graph: when activation checkpointing runs a layer again during backward, that layer gets
-the routing of *its own* forward pass, whatever was run in between. Choices are stored by layer, without a cursor, so a
-second run of a layer changes nothing.
+the routing of *its own* forward pass, whatever was run in between. Choices are stored by layer, without a cursor, at
+the layer's first run, so a second run changes nothing.
 
 Rollout routing replay: Ma et al. 2025, https://arxiv.org/abs/2510.11370.
 """
@@ -24,8 +24,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from transformers import PreTrainedModel
 
 from aliquot.domain import Trajectory
+from aliquot.trainer.routing.measures import gate_mass, overlap
 from aliquot.trainer.routing.record import RoutingError, RoutingRecord, RoutingShape
 
 
@@ -36,11 +38,15 @@ class Routing:
         self.live: dict[int, Tensor] = {}
         """Layer → int64 [tokens, top-k]: the routers' own choices."""
         self.logits: dict[int, Tensor] = {}
-        """Layer → float [tokens, experts], detached."""
+        """Layer → float [tokens, experts]: what the routers chose by, with its gradient, for a balancing loss."""
 
     def choose(self, layer: int, native: Tensor) -> Tensor:
         """Ids int64 [tokens, top-k] to use in place of the router's own."""
         return native
+
+    def replayed(self, layer: int) -> tuple[Tensor, Tensor] | None:
+        """(ids int64 [tokens, top-k], bool [tokens]): what was recorded and where; None when nothing is replayed."""
+        return None
 
 
 class Recording(Routing):
@@ -53,6 +59,9 @@ class Recording(Routing):
 
 class Replay(Routing):
     """Makes the routers use recorded experts where there is a recording, their own choice elsewhere.
+
+    `live` and `logits` hold the native routing nevertheless, so balance is measured, and a balancing loss taken, of
+    what the routers would choose by themselves.
 
     Args:
         ids: int64 [batch, time, MoE layers, top-k], in the order in which they were recorded.
@@ -75,15 +84,26 @@ class Replay(Routing):
         Raises:
             RoutingError: a recording does not fit the model.
         """
-        time = max(len(t.prompt) + len(t.tokens) for t in trajectories) - 1
-        ids = torch.zeros(len(trajectories), time, shape.layers, shape.top_k, dtype=torch.int64)
-        recorded = torch.zeros(len(trajectories), time, dtype=torch.bool)
-        for row, trajectory in enumerate(trajectories):
-            if trajectory.experts is None or row in native:
-                continue
-            record = RoutingRecord(trajectory.experts, shape, len(trajectory.prompt) + len(trajectory.tokens))
-            ids[row, : len(record.ids)] = torch.from_numpy(record.ids.astype("int64"))
-            recorded[row, : len(record.ids)] = True
+        records = [
+            None
+            if trajectory.experts is None or row in native
+            else RoutingRecord(trajectory.experts, shape, len(trajectory.prompt) + len(trajectory.tokens))
+            for row, trajectory in enumerate(trajectories)
+        ]
+        return cls.of_records(records, shape, max(len(t.prompt) + len(t.tokens) for t in trajectories) - 1)
+
+    @classmethod
+    def of_records(cls, records: Sequence[RoutingRecord | None], shape: RoutingShape, time: int) -> Replay:
+        """The replay of records, right-padded to `time` rows; where one is None or says that a row was not recorded,
+        the routers choose.
+        """
+        ids = torch.zeros(len(records), time, shape.layers, shape.top_k, dtype=torch.int64)
+        recorded = torch.zeros(len(records), time, dtype=torch.bool)
+        for row, record in enumerate(records):
+            if record is not None:
+                mask = torch.tensor(record.mask)
+                ids[row, : len(mask)][mask] = torch.from_numpy(record.ids.astype("int64"))[mask]
+                recorded[row, : len(mask)] = mask
         return cls(ids, recorded)
 
     def to(self, device: torch.device) -> Replay:
@@ -91,21 +111,20 @@ class Replay(Routing):
         return Replay(self.recorded_ids.to(device), self.recorded.to(device))
 
     def choose(self, layer: int, native: Tensor) -> Tensor:
-        recorded = self.recorded_ids[:, :, layer].flatten(0, 1)
+        recorded, where = self.replayed(layer)
         if recorded.shape != native.shape:
             raise RoutingError(f"MoE layer {layer} routes {tuple(native.shape)}; recorded: {tuple(recorded.shape)}")
-        return torch.where(self.recorded.flatten()[:, None], recorded, native)
+        return torch.where(where[:, None], recorded, native)
+
+    def replayed(self, layer: int) -> tuple[Tensor, Tensor]:
+        return self.recorded_ids[:, :, layer].flatten(0, 1), self.recorded.flatten()
 
     def overlap(self) -> Tensor:
         """float32 [batch, time, MoE layers]: share of recorded experts that the live router would choose too.
 
         NaN where there is no recording, so that `nanmean` over any axes is the mean over what was replayed.
         """
-        shared = [
-            (self.recorded_ids[:, :, layer].flatten(0, 1)[:, :, None] == live[:, None, :]).any(-1).float().mean(-1)
-            for layer, live in sorted(self.live.items())
-        ]
-        return self._of_recorded(shared)
+        return self._of_recorded([overlap(live, self.replayed(i)[0]) for i, live in sorted(self.live.items())])
 
     def gate_mass(self) -> Tensor:
         """float32 [batch, time, MoE layers]: softmax probability that the live router gives the recorded experts.
@@ -113,11 +132,7 @@ class Replay(Routing):
         For routers that score by softmax it is the mass of their own scores; a sigmoid router's logits are read the
         same way. NaN where there is no recording.
         """
-        mass = [
-            logits.float().softmax(-1).gather(1, self.recorded_ids[:, :, layer].flatten(0, 1)).sum(-1)
-            for layer, logits in sorted(self.logits.items())
-        ]
-        return self._of_recorded(mass)
+        return self._of_recorded([gate_mass(x, self.replayed(i)[0]) for i, x in sorted(self.logits.items())])
 
     def _of_recorded(self, layers: list[Tensor]) -> Tensor:
         values = torch.stack(layers, dim=-1).unflatten(0, self.recorded.shape)
@@ -130,10 +145,16 @@ def routing_shape(model: nn.Module) -> RoutingShape | None:
     Raises:
         RoutingError: its layers differ in the number of experts or in top-k.
     """
-    shapes = {(router.top_k, router.num_experts) for _, router in _routers(model)}
+    shapes = {(router.top_k, router.num_experts) for _, router in named_routers(model)}
     if len(shapes) > 1:
         raise RoutingError(f"MoE layers differ in (top-k, experts): {sorted(shapes)}; one record cannot hold them")
-    return RoutingShape(len(_routers(model)), *shapes.pop()) if shapes else None
+    return RoutingShape(len(named_routers(model)), *shapes.pop()) if shapes else None
+
+
+def moe_layers(model: PreTrainedModel) -> tuple[bool, ...]:
+    """Which decoder layers have a router, in order: what `RoutingRecord.of_all_layers` is told."""
+    routed_layers = {int(part) for name, _ in named_routers(model) for part in name.split(".") if part.isdigit()}
+    return tuple(layer in routed_layers for layer in range(model.config.num_hidden_layers))
 
 
 def routed(model: nn.Module, routing: Routing | None, **inputs: Any):
@@ -145,6 +166,8 @@ def routed(model: nn.Module, routing: Routing | None, **inputs: Any):
     if routing is None:
         return model(**inputs)
     layers: int = model.__dict__.get("_routed_layers") or _attach(model)
+    routing.live.clear()
+    routing.logits.clear()
     output = model(**inputs, routing=routing)
     if len(routing.live) != layers:
         raise RoutingError(
@@ -154,7 +177,7 @@ def routed(model: nn.Module, routing: Routing | None, **inputs: Any):
     return output
 
 
-def _routers(model: nn.Module) -> list[tuple[str, Any]]:
+def named_routers(model: nn.Module) -> list[tuple[str, Any]]:
     """Named routers in the order of the layers; what an adapter keeps as `original_module` does not count."""
     return [
         (name, module)
@@ -165,7 +188,7 @@ def _routers(model: nn.Module) -> list[tuple[str, Any]]:
 
 def _attach(model: nn.Module) -> int:
     """Make every router listen, once per model; a deep copy of the model listens too, on its own."""
-    routers = _routers(model)
+    routers = named_routers(model)
     if not routers:
         raise RoutingError(f"{type(model).__name__} has no router that can be recorded or replayed")
     for layer, (name, router) in enumerate(routers):
@@ -192,14 +215,15 @@ def _hand_over(router: nn.Module, attention: nn.Module, args: tuple, kwargs: dic
 
 
 def _routed_forward(router: Any, hidden_states: Tensor):
-    routing: Routing | None = router._routing
+    routing: Routing | None
+    routing, router._routing = router._routing, None
     if routing is None:
         return type(router).forward(router, hidden_states)
     with _Choice(routing, router._routing_layer, router.top_k, router.num_experts) as choice:
         output = type(router).forward(router, hidden_states)
     if choice.made != 1:
         raise RoutingError(f"{type(router).__name__} calls topk over its experts {choice.made} times, expected once")
-    routing.logits[router._routing_layer] = output[0].detach()
+    routing.logits.setdefault(router._routing_layer, output[0])
     return output
 
 
@@ -218,6 +242,6 @@ class _Choice(TorchFunctionMode):
         if scores.ndim != 2 or scores.shape[-1] != self.experts:
             return output
         self.made += 1
-        self.routing.live[self.layer] = output.indices
+        self.routing.live.setdefault(self.layer, output.indices)
         ids = self.routing.choose(self.layer, output.indices)
         return torch.return_types.topk((scores.gather(1, ids), ids))

@@ -7,8 +7,24 @@ Exact per position, not a one-sample estimate, since the vocabularies here are s
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
+from pydantic import Field
 from torch import Tensor
+
+from aliquot.trainer.anchors.base import Anchor, AnchorInputs
+
+
+class KLAnchor(Anchor):
+    """KL(π‖reference), summed over tokens, mean over sequences, times `coefficient`."""
+
+    type: Literal["kl"] = "kl"
+    coefficient: float = Field(default=0.02, ge=0)
+
+    def __call__(self, inputs: AnchorInputs) -> tuple[Tensor, dict[str, float]]:
+        kl = kl_to_reference(inputs.vocabulary_logp, inputs.reference_vocabulary_logp, inputs.mask, inputs.batch_size)
+        return self.coefficient * kl, {"anchor_kl": float(kl.detach())}
 
 
 def kl_to_reference(logits_logp: Tensor, reference_logp: Tensor, mask: Tensor, batch_size: int) -> Tensor:

@@ -1,0 +1,1 @@
+"""Parts of the benchmark `delayed_learning`: tasks, laboratory, campaign, the REINVENT loop, curves, and the cache."""
