@@ -10,6 +10,7 @@ from aliquot.campaigns import rewarding
 from aliquot.campaigns.collecting import apply
 from aliquot.campaigns.rewarding import Known, revise_designs, valued
 from aliquot.campaigns.run import CampaignRun
+from aliquot.campaigns.spec import Rewarding
 from aliquot.domain import Design, Measurement, Objective, Outcome, Quality
 from aliquot.lab_adapters.sdk import Delivery
 from aliquot.ledger import AttemptRow, EventRow, ExperimentRow, InboxRow, MeasurementRow, ProposalRow, RewardRow
@@ -41,7 +42,7 @@ def context(tmp_path_factory):
     torch.set_num_threads(1)
     stop = threading.Event()
     stop.set()
-    with CampaignRun.create(spec(**TWO, selecting={"per_round": 5}), tmp_path_factory.mktemp("facts") / "run") as run:
+    with CampaignRun.create(spec(**TWO, selecting={"per_round": 7}), tmp_path_factory.mktemp("facts") / "run") as run:
         run.run(lambda _: None, stop)
         context = run.context()
         yield context
@@ -52,7 +53,7 @@ def context(tmp_path_factory):
 @pytest.fixture
 def say(context, request):
     """Deliver something about one experiment (a fresh one for each test), and give its reward as it then stands."""
-    number = 1 + ["twice", "revised", "retracted", "failed", "late"].index(request.param)
+    number = 1 + ["twice", "revised", "retracted", "failed", "late", "stored", "same"].index(request.param)
     with context.ledger.read() as session:
         experiment = session.exec(select(ExperimentRow).where(ExperimentRow.number == number)).one()
         key = session.exec(select(AttemptRow.key).where(AttemptRow.experiment_id == experiment.id)).one()
@@ -160,7 +161,35 @@ def test_a_late_word_is_stored_and_the_first_terminal_fact_stands(context, say):
     with context.ledger.read() as session:
         assert session.get(ExperimentRow, before.id).state == "completed"
         row = session.exec(select(MeasurementRow).where(MeasurementRow.revision == 9)).one()
-    assert row.late
+    assert not row.late  # a correction of a result that came in time is no late result
+
+
+@pytest.mark.parametrize("say", ["stored"], indirect=True)
+def test_a_campaign_that_only_stores_late_results_still_heeds_a_retraction_of_a_timely_one(context, say, monkeypatch):
+    monkeypatch.setattr(context, "spec", context.spec.model_copy(update={"rewarding": Rewarding(late="store")}))
+    whole = [measured(assay, 0.4, r) for assay in ("binding", "yield") for r in (0, 1)]
+    say("whole", *whole, outcome=Outcome.MEASURED)
+    assert say.reward().value is not None
+    taken = [measured(a, None, r, revision=1, retracted=True) for a in ("binding", "yield") for r in (0, 1)]
+    say("back", *taken)
+    assert say.reward().status == "retracted" and say.reward().value is None
+
+
+@pytest.mark.parametrize("say", ["same"], indirect=True)
+def test_a_retraction_under_the_same_revision_counts_and_another_value_under_it_is_told(context, say):
+    say("a", measured("binding", 0.4))
+    say("b", measured("binding", 0.7))
+    with context.ledger.read() as session:
+        told = session.exec(select(EventRow).where(EventRow.kind == "measurement_conflict")).all()
+    assert any((one.data["kept"], one.data["said"]) == (0.4, 0.7) for one in told)
+    say("c", measured("binding", None, retracted=True))
+    assert say.reward().status == "retracted" and say.reward().value is None
+
+
+@pytest.mark.parametrize("wrong", [{"measured_at": float("nan")}, {"replicate": 2**40}, {"value": 1.7e308}])
+def test_a_measurement_that_no_database_or_mean_could_hold_is_refused_at_birth(wrong):
+    with pytest.raises(ValueError, match="finite|less than"):
+        Measurement(**{"assay": "binding", "value": 0.5, "unit": "fraction", "measured_at": 0.5} | wrong)
 
 
 class Surrogate:

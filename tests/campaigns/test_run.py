@@ -186,6 +186,19 @@ def test_a_verifier_that_raises_leaves_the_reward_missing_never_zero(tmp_path):
             assert others > 0
 
 
+def test_an_outage_blocks_a_campaign_which_goes_on_when_it_is_over(tmp_path):
+    plugin, mended = f"{Path(__file__).parent / 'plugins' / 'hostile.py'}:Broken", tmp_path / "mended"
+    verifier = {"name": "broken", "type": plugin, "config": {"mended": str(mended)}}
+    wanted = spec(verifiers=[verifier], stopping={"patience": 3}, budget={"experiments": 4})
+    with CampaignRun.create(wanted, tmp_path / "run") as campaign:
+        assert run(campaign) is CampaignState.BLOCKED
+        assert "its model is not there" in campaign.progress().reason
+    mended.touch()
+    with CampaignRun.open(tmp_path / "run") as campaign:
+        assert run(campaign) is CampaignState.EXHAUSTED
+        check(campaign)
+
+
 def test_a_lab_that_cannot_be_reached_gives_typed_outcomes_and_money_back(tmp_path):
     plugin = f"{Path(__file__).parent / 'plugins' / 'hostile.py'}:Unreachable"
     runtime = {"poll_seconds": 0.01}  # a lab of one's own lives on the wall clock

@@ -125,7 +125,9 @@ def _files(content: Any) -> Iterator[Problem]:
     plugins = [(f"verifiers[{i}]", one) for i, one in enumerate(verifiers if isinstance(verifiers, list) else [])]
     for path, section in [*plugins, ("lab", lab)]:
         kind = section.get("type") if isinstance(section, dict) else section
-        if isinstance(kind, str) and ".py" in kind:
+        if kind is not None and not isinstance(kind, str):
+            yield f"{path}.type", repr(kind)[:80], "the name of a built-in or installed plugin, as text"
+        elif isinstance(kind, str) and ".py" in kind:
             yield f"{path}.type", kind, "over HTTP only built-in and installed plugins; files are for `aliquot run`"
     if isinstance(lab, dict) and lab.get("path") is not None:
         yield "lab.path", lab["path"], "over HTTP the server chooses where a lab keeps its memory; leave it out"

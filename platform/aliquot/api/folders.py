@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import re
 import secrets
@@ -29,6 +30,8 @@ from aliquot.campaigns.context import RunFolder
 from aliquot.campaigns.spec import CampaignSpec
 from aliquot.domain import CampaignState
 from aliquot.ledger import CampaignRow, Ledger
+
+logger = logging.getLogger(__name__)
 
 
 class Wanted(StrEnum):
@@ -131,8 +134,11 @@ class Folders:
         making = self.root / f".{name}"
         making.mkdir()
         record = {"spec": spec.model_dump(mode="json"), "submitted_at": time.time()}
-        (making / "campaign.json").write_text(json.dumps(record, indent=2))
-        (making / "wanted").write_text(Wanted.RUNNING)
+        for file, text in (("campaign.json", json.dumps(record, indent=2)), ("wanted", Wanted.RUNNING)):
+            with (making / file).open("w") as written:
+                written.write(text)
+                written.flush()
+                os.fsync(written.fileno())
         return CampaignFolder(making.rename(self.root / name))
 
     def get(self, name: str) -> CampaignFolder:
@@ -143,9 +149,16 @@ class Folders:
         return folder
 
     def all(self) -> list[CampaignFolder]:
-        """Oldest first."""
-        found = [CampaignFolder(p) for p in self.root.iterdir() if p.is_dir() and not p.name.startswith(".")]
-        return sorted(found, key=lambda folder: (folder.submitted_at, folder.id))
+        """Oldest first; what cannot be read is left out."""
+        found = []
+        for path in self.root.iterdir():
+            if path.is_dir() and not path.name.startswith("."):
+                folder = CampaignFolder(path)
+                try:
+                    found.append((folder.submitted_at, folder.id, folder.wanted, folder))
+                except (OSError, ValueError, KeyError, TypeError) as error:  # one bad folder is not the others' affair
+                    logger.warning("%s is no campaign's folder, and is left alone: %s", path, error)
+        return [folder for *_, folder in sorted(found, key=lambda one: one[:2])]
 
     def ledger(self, folder: CampaignFolder) -> Ledger | None:
         """The ledger of a campaign that has begun, kept open until `close`; None before."""

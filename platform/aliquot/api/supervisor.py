@@ -68,20 +68,30 @@ class Supervisor:
         for folder in self.folders.all():
             if folder.id in self._ended:
                 continue
-            alive = self._alive(folder)
+            try:
+                alive, starts = self._look_at(folder)
+            except Exception:  # a damaged ledger, whatever it raises, is that campaign's affair alone
+                logger.exception("campaign %s cannot be looked after; the others are", folder.id)
+                continue
             working += alive
-            wanted = folder.wanted
-            if alive:
-                if wanted is not Wanted.RUNNING:
-                    self._tell(folder)
-            elif self._is_over(folder, wanted):
-                self._ended.add(folder.id)
-            elif wanted is Wanted.CANCELLED:
-                self._cancel(folder)
-            elif wanted is Wanted.RUNNING:
+            if starts:
                 waiting.append(folder)
         for folder in waiting[: max(0, self.limit - working)]:
             self._start(folder)
+
+    def _look_at(self, folder: CampaignFolder) -> tuple[bool, bool]:
+        """(whether a worker has it, whether it waits for one); does what else is wanted of it."""
+        alive, wanted = self._alive(folder), folder.wanted
+        if alive:
+            if wanted is not Wanted.RUNNING:
+                self._tell(folder)
+        elif self._is_over(folder, wanted):
+            self._ended.add(folder.id)
+        elif wanted is Wanted.CANCELLED:
+            self._cancel(folder)
+        else:
+            return False, wanted is Wanted.RUNNING
+        return alive, False
 
     def _watch(self) -> None:
         while not self._stop.is_set():

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlmodel import Session, col, select
+from sqlmodel import Session, func, select
 
 from aliquot.campaigns.context import Context
 from aliquot.campaigns.dispatching import started
-from aliquot.campaigns.rewarding import revise_designs
+from aliquot.campaigns.rewarding import is_late, revise_designs
 from aliquot.domain import ExperimentState, Measurement, Outcome
 from aliquot.lab_adapters.sdk import Delivery, LabError
 from aliquot.ledger import AttemptRow, ExperimentRow, InboxRow, MeasurementRow, move, record
@@ -74,12 +74,13 @@ def apply(context: Context, session: Session, deliveries: Sequence[Delivery], at
             told = {"delivery": delivery.delivery_id, "reason": problem}
             record(session, context.campaign_id, at, "delivery_quarantined", **told)
             continue
-        late = ExperimentState(experiment.state).terminal
+        ended = ExperimentState(experiment.state).terminal
+        late = ended and (experiment.state == ExperimentState.CANCELLED or is_late(experiment))
         if experiment.state in (ExperimentState.DISPATCHING, ExperimentState.UNCERTAIN):
             started(context, session, experiment, at)  # the acknowledgement was lost, the experiment was not
         for measurement in delivery.measurements:
-            _store(session, experiment, inbox, measurement, late, at)
-        if delivery.outcome is not None and not (late and experiment.state != ExperimentState.EXPIRED):
+            _store(context, session, experiment, inbox, measurement, late, at)
+        if delivery.outcome is not None and not (ended and experiment.state != ExperimentState.EXPIRED):
             changes = {"outcome": delivery.outcome, "reason": delivery.note, "ended_at": experiment.ended_at or at}
             move(session, experiment, ENDS[delivery.outcome], at, **changes)
         touched.add(experiment.design_key)
@@ -103,16 +104,28 @@ def _problem(context: Context, experiment: ExperimentRow | None, delivery: Deliv
 
 
 def _store(
-    session: Session, experiment: ExperimentRow, inbox: InboxRow, measurement: Measurement, late: bool, at: float
-) -> None:
-    """One value; the same (assay, replicate, revision) again is old news."""
+    context: Context, session: Session, experiment: ExperimentRow, inbox: InboxRow, measurement: Measurement,
+    late: bool, at: float,
+) -> None:  # fmt: skip
+    """One value; the same (assay, replicate, revision) again is old news.
+
+    A retraction under a revision that is there already takes it back all the same; another value under it is told in
+    the event log and kept in the inbox, since a lab that means it gives it a revision of its own.
+    """
     same = (
         MeasurementRow.experiment_id == experiment.id,
         MeasurementRow.assay == measurement.assay,
         MeasurementRow.replicate == measurement.replicate,
         MeasurementRow.revision == measurement.revision,
     )
-    if session.exec(select(col(MeasurementRow.id)).where(*same)).first() is not None:
+    old = session.exec(select(MeasurementRow).where(*same)).first()
+    if old is not None and measurement.retracted and not old.retracted:
+        measurement = measurement.model_copy(update={"revision": _last_revision(session, old) + 1})
+    elif old is not None:
+        if (old.value, old.retracted) != (measurement.value, measurement.retracted):
+            told = {"experiment": experiment.number, "assay": old.assay, "replicate": old.replicate}
+            told |= {"revision": old.revision, "kept": old.value, "said": measurement.value}
+            record(session, context.campaign_id, at, "measurement_conflict", **told)
         return
     row = MeasurementRow(
         experiment_id=experiment.id, inbox_id=inbox.id, late=late, received_at=at,
@@ -120,3 +133,12 @@ def _store(
     )  # fmt: skip
     session.add(row)
     session.flush()
+
+
+def _last_revision(session: Session, row: MeasurementRow) -> int:
+    same = (
+        MeasurementRow.experiment_id == row.experiment_id,
+        MeasurementRow.assay == row.assay,
+        MeasurementRow.replicate == row.replicate,
+    )
+    return session.exec(select(func.max(MeasurementRow.revision)).where(*same)).one() or 0

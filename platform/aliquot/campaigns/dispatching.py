@@ -67,9 +67,10 @@ def recover(context: Context) -> None:
 def expire(context: Context) -> None:
     """Stop waiting for experiments past their time; what the lab still says later is stored all the same."""
     now = context.clock.now()
-    waiting = _in_state(context, ExperimentState.RUNNING) + _in_state(context, ExperimentState.UNCERTAIN)
-    for experiment, _ in waiting:
-        if experiment.expires_at is None or experiment.expires_at > now:
+    states = (ExperimentState.RUNNING, ExperimentState.UNCERTAIN, ExperimentState.DISPATCHING)
+    patience = context.spec.runtime.timeout_hours * HOUR
+    for experiment, _ in [one for state in states for one in _in_state(context, state)]:
+        if (experiment.expires_at or experiment.selected_at + patience) > now:
             continue
         with context.ledger.write() as session:
             settle(session, context.campaign_id, experiment.id, now)

@@ -18,7 +18,7 @@ from aliquot.campaigns.proposing import propose, propose_seeds
 from aliquot.campaigns.selecting import OPEN, places_left, predict_passed_over, select_round
 from aliquot.campaigns.verifying import verify
 from aliquot.clock import HOUR
-from aliquot.domain import CampaignState, Design, Quality, RewardStatus
+from aliquot.domain import CampaignState, Design, Outcome, Quality, RewardStatus
 from aliquot.ledger import (
     BudgetRow,
     DesignRow,
@@ -40,6 +40,7 @@ class Engine:
     def __init__(self, context: Context, learner: Learner):
         self.context, self.learner = context, learner
         self._measurements = -1
+        self._begun_at = self._round()  # patience begins anew when a person resumes a campaign
         self._refit()  # as it stood when the last tick ended: the next one imputes before it fits again
 
     def tick(self) -> CampaignState:
@@ -130,10 +131,32 @@ class Engine:
     def _run_dry(self, session: Session) -> bool:
         """Whether the last rounds, as many as the campaign's patience, brought nothing new that the lab would take."""
         mine = GroupRow.campaign_id == self.context.campaign_id
-        rounds = session.exec(select(func.max(GroupRow.number)).where(mine)).one() or 0
         fruitful = select(func.max(GroupRow.number)).join(ProposalRow).join(ExperimentRow)
         fruitful = fruitful.where(mine, ProposalRow.state == "selected", col(ExperimentRow.dispatched_at).is_not(None))
-        return rounds - (session.exec(fruitful).one() or 0) >= self.context.spec.stopping.patience
+        last = max(session.exec(fruitful).one() or 0, self._begun_at)
+        return self._round() - last >= self.context.spec.stopping.patience
+
+    def _outage(self, session: Session) -> str:
+        """Why a dry run of rounds says nothing of the space: in half of them or more something broke; else empty."""
+        patience = self.context.spec.stopping.patience
+        query = (
+            select(GroupRow.number, func.max(ProposalRow.reason))
+            .join(ProposalRow)
+            .where(
+                GroupRow.campaign_id == self.context.campaign_id,
+                GroupRow.number > self._round() - patience,
+                ProposalRow.outcome == Outcome.INFRASTRUCTURE_ERROR,
+            )
+            .group_by(col(GroupRow.number))
+            .order_by(col(GroupRow.number))
+        )
+        broken = session.exec(query).all()
+        return broken[-1][1] if 2 * len(broken) >= patience else ""
+
+    def _round(self) -> int:
+        with self.context.ledger.read() as session:
+            mine = GroupRow.campaign_id == self.context.campaign_id
+            return session.exec(select(func.max(GroupRow.number)).where(mine)).one() or 0
 
     def _target_reached(self, session: Session) -> bool:
         target = self.context.spec.stopping.target
@@ -175,6 +198,10 @@ class Engine:
 
     def _end(self, experiments: int) -> CampaignState:
         context = self.context
+        with context.ledger.read() as session:
+            outage = self._outage(session) if self._run_dry(session) and not self._target_reached(session) else ""
+        if outage:
+            return self._blocked(outage)
         self.learner.finish()
         if self._paused():
             return CampaignState.PAUSED
@@ -187,6 +214,15 @@ class Engine:
                 reason = f"no new design for the lab in {context.spec.stopping.patience} rounds"
             move(session, campaign, state, context.clock.now(), reason=reason, clock=context.clock.now())
         return state
+
+    def _blocked(self, outage: str) -> CampaignState:
+        """Nothing new went to the lab because something is broken, not because there is nothing: a person must look."""
+        self.learner.stop()
+        with self.context.ledger.write() as session:
+            at, rounds = self.context.clock.now(), self.context.spec.stopping.patience
+            reason = f"nothing could be sent in {rounds} rounds: {outage}"[:2000]
+            move(session, self.context.campaign(session), CampaignState.BLOCKED, at, reason=reason, clock=at)
+        return CampaignState.BLOCKED
 
     def _paused(self) -> bool:
         """Whether a monitor of the trainer has stopped the campaign, for a person to look."""

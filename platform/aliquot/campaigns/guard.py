@@ -1,4 +1,4 @@
-"""The boundary to a lab adapter: whatever an adapter raises becomes a `LabError`, with the method that raised it.
+"""The boundary to a lab adapter: whatever it raises, or answers amiss, becomes a `LabError` that names the method.
 
 An adapter is somebody's code about somebody's machine. A campaign that runs for weeks must be able to say what went
 wrong there and go on.
@@ -7,7 +7,7 @@ wrong there and go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aliquot.domain import Design
 from aliquot.lab_adapters import LabAdapter
@@ -31,38 +31,45 @@ class GuardedLab:
         self._adapter = adapter
 
     def describe(self) -> LabDescription:
-        return self._ask(self._adapter.describe)
+        return self._ask(LabDescription, self._adapter.describe)
 
     def quote(self, design: Design, assays: Sequence[str]) -> Quote:
-        return self._ask(self._adapter.quote, design, assays)
+        return self._ask(Quote, self._adapter.quote, design, assays)
 
     def submit(self, submission: Submission) -> None:
-        return self._ask(self._adapter.submit, submission)
+        self._ask(object, self._adapter.submit, submission)
 
     def results(self, since: str) -> Page:
-        return self._ask(self._adapter.results, since)
+        return self._ask(Page, self._adapter.results, since)
 
     def reconcile(self, keys: Sequence[str]) -> dict[str, LabStatus]:
-        return self._ask(self._adapter.reconcile, keys)
+        return self._ask(dict, self._adapter.reconcile, keys)
 
     def health(self) -> Health:
-        return self._ask(self._adapter.health)
+        return self._ask(Health, self._adapter.health)
 
     def next_event_at(self) -> float | None:
         """None, too, when the lab cannot say."""
         try:
-            return self._ask(self._adapter.next_event_at)
+            at = self._adapter.next_event_at
+            return self._ask((int, float, type(None)), at)
         except LabError:
             return None
 
     def close(self) -> None:
-        self._ask(self._adapter.close)
+        self._ask(object, self._adapter.close)
 
-    def _ask(self, method: Callable[..., T], *args: object) -> T:
+    def _ask(self, kind: Any, method: Callable[..., T], *args: object) -> T:
         try:
-            return method(*args)
+            answer = method(*args)
         except LabError:
             raise
-        except Exception as error:  # the author's code: whatever it raises becomes a typed error here
+        except (Exception, SystemExit) as error:  # the author's code: whatever it raises becomes a typed error here
             name = f"{type(self._adapter).__name__}.{method.__name__}"
             raise LabError(f"{name} raised {type(error).__name__}: {error}") from error
+        if not isinstance(answer, kind):
+            wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
+            raise LabError(
+                f"{type(self._adapter).__name__}.{method.__name__} gave {type(answer).__name__}, not {wanted}"
+            )
+        return answer

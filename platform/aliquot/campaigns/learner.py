@@ -74,8 +74,9 @@ class ProcessLearner:
         command = [sys.executable, "-m", "aliquot.trainer.worker", str(folder.root), str(ledger.path), str(campaign_id)]
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=environment
-        )
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=environment,
+            start_new_session=True,  # a signal to the group is this process's to handle; the end of its input tells it
+        )  # fmt: skip
         assert self.process.stdout is not None
         if self.process.stdout.readline().strip() != b"ready":
             self._died()

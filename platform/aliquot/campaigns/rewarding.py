@@ -70,7 +70,7 @@ def known_of(context: Context, session: Session, keys: Iterable[str]) -> dict[st
     failed = set()
     for experiment, row in session.exec(query):
         known[experiment.design_key].ended |= experiment.state in LAST
-        if experiment.outcome == Outcome.LAB_FAILURE and not (_late(experiment) and stored):
+        if experiment.outcome == Outcome.LAB_FAILURE and not (is_late(experiment) and stored):
             failed.add(experiment.design_key)
         if row is not None and not (row.late and stored):
             replicates[experiment.design_key][(experiment.id, row.assay, row.replicate)] = row
@@ -204,7 +204,7 @@ def revise_designs(context: Context, session: Session, keys: Iterable[str], at: 
     return revise(context, session, {p: v for k, v in zip(order, values, strict=True) for p in named[k]}, at)
 
 
-def _late(experiment: ExperimentRow) -> bool:
+def is_late(experiment: ExperimentRow) -> bool:
     """Whether the lab's last word came after the campaign had stopped waiting."""
     return experiment.expires_at is not None and (experiment.ended_at or 0.0) >= experiment.expires_at
 

@@ -33,7 +33,7 @@ class LabRef(BaseModel):
 class Budget(Noun):
     """What the campaign may spend."""
 
-    experiments: int = Field(ge=1)
+    experiments: int = Field(ge=1, le=10**9)
     money: float | None = Field(default=None, gt=0)
     """In the lab's currency; None: not limited."""
 

@@ -8,4 +8,4 @@ from pydantic import BaseModel, ConfigDict
 class Noun(BaseModel):
     """Validated at birth, frozen, no unknown keys; exports a JSON schema with `model_json_schema()`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)

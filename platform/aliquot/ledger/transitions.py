@@ -32,7 +32,7 @@ MOVES: dict[type, Moves] = {
         completed="",
         exhausted="running",  # its budget was extended
         cancelled="",
-        failed="running",  # resumed after the cause was mended
+        failed="running cancelled",  # resumed after the cause was mended, or given up
     ),
     ProposalRow: _moves(
         proposed="invalid refused verified undecided",
@@ -48,7 +48,7 @@ MOVES: dict[type, Moves] = {
         selected="awaiting_approval ready cancelled",
         awaiting_approval="ready cancelled expired",
         ready="dispatching cancelled expired",
-        dispatching="running uncertain failed",
+        dispatching="running uncertain failed expired",
         running="completed failed cancelled expired uncertain",
         uncertain="running completed failed cancelled expired ready",
         completed="",

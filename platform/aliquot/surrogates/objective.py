@@ -99,6 +99,10 @@ class ObjectiveSurrogate:
         return self._forests[assay].predict(designs).draws
 
 
+LEAST_ERROR = 1e-9
+"""A lab that claims to be surer than this is taken to be just so sure."""
+
+
 def _averaged(observations: Sequence[Observation]) -> tuple[list[Design], np.ndarray]:
     """Designs, each once and in the order they first came, and the mean value of each, float64 [n]."""
     grouped: dict[str, list[Observation]] = {}
@@ -107,7 +111,7 @@ def _averaged(observations: Sequence[Observation]) -> tuple[list[Design], np.nda
     means = []
     for group in grouped.values():
         errors = [error for _, _, error in group if error]
-        weights = [error**-2 for error in errors] if len(errors) == len(group) else None
+        weights = [max(error, LEAST_ERROR) ** -2 for error in errors] if len(errors) == len(group) else None
         means.append(np.average([value for _, value, _ in group], weights=weights))
     return [group[0][0] for group in grouped.values()], np.asarray(means, dtype=float)
 

@@ -1,8 +1,10 @@
 """A verifier and a lab that go wrong in the ways a campaign must survive."""
 
+from pathlib import Path
+
 from aliquot.lab_adapters.sdk import LabError, LabRefused
 from aliquot.lab_adapters.simulated import SimulatedLab
-from aliquot.verifiers.sdk import PointwiseVerifier, Score
+from aliquot.verifiers.sdk import PointwiseVerifier, Score, VerifierConfig
 
 
 class Moody(PointwiseVerifier):
@@ -13,6 +15,20 @@ class Moody(PointwiseVerifier):
     def verify(self, designs):
         if any(design.value.startswith("A") for design in designs):
             raise RuntimeError("not this one")
+        return [Score(1.0) for _ in designs]
+
+
+class Broken(PointwiseVerifier):
+    """Raises on everything until a file is there."""
+
+    name, version = "broken", "1"
+
+    class Config(VerifierConfig):
+        mended: Path
+
+    def verify(self, designs):
+        if not self.config.mended.exists():
+            raise RuntimeError("its model is not there")
         return [Score(1.0) for _ in designs]
 
 

@@ -75,7 +75,8 @@ class Branch:
         records.status(session, self.state.book, None)  # a branch that was abandoned may have said more
         published = branches.newest_version(session, campaign_id)
         kept = [one for one, limit in branch if limit is None or limit >= records.step]
-        if published is None or published.lineage_id not in kept or published.step != records.step:
+        current = published is not None and published.lineage_id in kept and published.step == records.step
+        if not current or not records.holds(published):
             records.publish(session, records.write_weights(self.state.policy))
 
     def _load(

@@ -4,11 +4,10 @@ transaction of the caller's.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqlmodel import Session
+from sqlmodel import Session, col, select
 
 from aliquot.domain import CampaignState
 from aliquot.ledger import (
@@ -91,9 +90,13 @@ class Records:
 
     def write_weights(self, policy: Policy) -> str:
         """Write a file that nobody knows of yet; returns its name."""
-        name = f"{time.time_ns()}-step-{self.step}.safetensors"
+        name = f"lineage-{self.lineage_id}-step-{self.step}.safetensors"
         write_weights(self.folder / "weights" / name, policy.model)
         return name
+
+    def holds(self, version: PolicyVersionRow | None) -> bool:
+        """Whether the file of a published version is there."""
+        return version is not None and (self.folder / "weights" / version.weights).is_file()
 
     def publish(self, session: Session, weights: str) -> None:
         """Make a written file the newest policy version; all but the newest few files go."""
@@ -103,8 +106,11 @@ class Records:
         )  # fmt: skip
         session.add(version)
         session.flush()
-        for old in sorted((self.folder / "weights").glob("*.safetensors"))[:-KEEP_WEIGHTS]:
-            old.unlink(missing_ok=True)
+        mine = select(PolicyVersionRow.weights).where(PolicyVersionRow.campaign_id == self.campaign_id)
+        kept = set(session.exec(mine.order_by(col(PolicyVersionRow.id).desc()).limit(KEEP_WEIGHTS)))
+        for file in (self.folder / "weights").glob("*.safetensors"):
+            if file.name not in kept:
+                file.unlink(missing_ok=True)
 
     def alarms(self, session: Session, alarms: Sequence[Alarm]) -> None:
         """An event of each; one that pauses moves the campaign."""

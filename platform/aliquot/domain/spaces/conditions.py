@@ -145,6 +145,14 @@ class ConditionsSpace(Noun):
         for i, combination in enumerate(self.forbidden):
             if unknown := set(combination) - set(names):
                 raise ValueError(f"forbidden[{i}] names {', '.join(sorted(unknown))}; parameters: {', '.join(names)}")
+            for parameter in (p for p in self.parameters if p.name in combination):
+                given = combination[parameter.name]
+                try:
+                    value = parameter.accept(given)
+                except InvalidDesign as error:
+                    raise ValueError(f"forbidden[{i}] could never match: {error}") from None
+                if value != given:
+                    raise ValueError(f"forbidden[{i}] could never match: write {parameter.name} as {value!r}")
         for i, seed in enumerate(self.seeds):
             try:
                 self.design(seed)
