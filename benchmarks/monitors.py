@@ -6,7 +6,7 @@ what is new in the ledger, go through the default monitors; a campaign with any 
 alarm. Then each campaign's readings are repeated with one trouble in them, and the monitor that the trouble is for must
 raise.
 
-Quick: 72 experiments a campaign. Full: 200.
+Quick: 80 experiments a campaign. Full: 200.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ UNSAID = {"kl_fresh": 0.0, "router/layer0/dead_experts": 0.0}
 
 def run(full: bool, say: Callable[[str], None]) -> Report:
     report = Report("monitors", seeds=list(range(CAMPAIGNS)))
-    experiments = 200 if full else 72
+    experiments = 200 if full else 80
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as p:
         runs = []
@@ -137,9 +137,9 @@ def _spec(experiments: int, seed: int) -> dict:
         "budget": {"experiments": experiments},
         "policy": {"init": "fresh", "architecture": SHAPES[seed // 2 % 2]},
         "proposing": {"group_size": 16, "max_in_flight": 48},
-        "selecting": {"per_round": 8, "acquisition": "ucb", "exploration": 0.25, "minimum_observations": 8},
+        "selecting": {"per_round": 5, "acquisition": "ucb", "exploration": 0.25, "minimum_observations": 8},
         "learning": {"learning_rate": 1e-3, "batch_size": 16},
-        "runtime": {"deterministic": True, "round_hours": 12},
+        "runtime": {"deterministic": True, "round_hours": 8},
     }  # fmt: skip
 
 

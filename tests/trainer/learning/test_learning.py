@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aliquot.domain import Tier
-from aliquot.trainer.learning import DivergenceGauge, TierConfig, advantages, doubly_robust, split_coefficient
+from aliquot.trainer.learning import DivergenceGauge, TierConfig, advantages, doubly_robust, shrunk, split_coefficient
+from aliquot.trainer.learning.values import RunningValue
 
 TIERS = TierConfig()
 numbers = st.floats(-3, 3, allow_nan=False)
@@ -27,6 +28,32 @@ def test_the_inverse_probability_is_bounded():
     assert doubly_robust(1.0, 0.0, 0.01, 5.0) == 5.0
     with pytest.raises(ValueError, match="selection probability"):
         doubly_robust(1.0, 0.0, 0.0, 5.0)
+
+
+def test_a_noisy_result_is_shrunk_to_the_posterior_mean_of_two_normal_beliefs():
+    grid = np.linspace(-5, 5, 200_001)
+    density = np.exp(-((grid - 0.9) ** 2) / (2 * 0.2**2) - (grid - 0.4) ** 2 / (2 * 0.1**2))
+    assert shrunk(0.9, 0.2, 0.4, 0.1) == pytest.approx((grid * density).sum() / density.sum(), abs=1e-6)
+    assert shrunk(0.9, 0.0, 0.4, 0.1) == 0.9 and shrunk(0.9, None, 0.4, 0.1) == 0.9
+    assert shrunk(0.9, 0.2, 0.4, 0.0) == 0.4
+
+
+def test_a_groups_prior_can_be_told_without_the_groups_own_values():
+    random, values = np.random.default_rng(0), []
+    running, others = RunningValue(decay=0.9), RunningValue(decay=0.9)
+    own = []
+    for index, value in enumerate(random.uniform(size=30)):
+        running.add(value)
+        if index in (3, 17, 29):
+            own.append((running.count, value))
+            others.mean, others.square, others.weight = 0.9 * others.mean, 0.9 * others.square, 0.9 * others.weight
+        else:
+            others.add(value)
+        values.append(value)
+    assert running.without(own) == pytest.approx((others.average, others.deviation))
+    alone = RunningValue()
+    alone.add(0.7)
+    assert alone.without([(1, 0.7)]) == (0.0, 0.0)
 
 
 def test_advantages_are_as_worked_by_hand():

@@ -19,6 +19,8 @@ class Member:
     """Oldest policy version among its tokens."""
     proposed_at: float
     """Lab clock, seconds; also when it was selected."""
+    design_key: str | None = None
+    """None: it names no design."""
     floor: bool = False
     """Invalid or refused: its value is the objective's floor, and says nothing of what a laboratory would find."""
     selected: bool = False
@@ -45,6 +47,7 @@ class Member:
 
     def read(self, reward: RewardRow, proposal: ProposalRow) -> None:
         """Take a newer reward."""
+        self.design_key = proposal.design_key
         self.floor = proposal.state in ("invalid", "refused")
         self.selected = proposal.state in ("selected", "credited")
         self.probability = proposal.selection_probability

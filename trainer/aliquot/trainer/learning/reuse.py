@@ -19,6 +19,7 @@ from pydantic import Field
 
 from aliquot.domain import Noun
 from aliquot.trainer.learning.members import Member
+from aliquot.trainer.learning.samplers import DropAfter
 from aliquot.trainer.losses import LossConfig
 from aliquot.trainer.losses.cispo import CISPO
 
@@ -62,14 +63,21 @@ class Clipped(_Reuse):
 
 class _Best(_Reuse):
     top: float = Field(default=0.1, gt=0, le=1)
-    """Share of the measured proposals that are taken, the best."""
+    """Share of the measured designs that are taken, the best."""
+    least: int = Field(default=8, ge=1)
+    """At least so many are taken, while a share of few would be fewer."""
     strength: float = Field(default=0.5, gt=0)
     """The coefficient is this times the value's distance from the running mean, in running standard deviations."""
 
     def candidates(self, book: CoefficientBook) -> list[Candidate]:
-        known = [(g, m, book.measured(m)) for g, m in book.members() if not math.isnan(book.measured(m))]
-        known.sort(key=lambda one: -one[2])
-        best = known[: math.ceil(self.top * len(known))]
+        newest: dict[str | None, tuple[int, Member, float]] = {}
+        dropping = isinstance(book.config.sampler, DropAfter)
+        for group_id, member in book.members():
+            given_up = dropping and member.masked and not member.applied
+            if not given_up and not math.isnan(value := book.measured(member)):
+                newest[member.design_key] = (group_id, member, value)  # a design counts once, whoever repeats it
+        known = sorted(newest.values(), key=lambda one: -one[2])
+        best = known[: max(self.least, math.ceil(self.top * len(known)))]
         middle, spread = book.running.average, max(book.running.deviation, 1e-2)
         return [(g, m, self.strength * (value - middle) / spread) for g, m, value in best if value > middle]
 
