@@ -55,8 +55,8 @@ class LearningConfig(Noun):
     """`difference`: a changed advantage is learned as its difference. `replace`: what was learned is taken back whole
     and the new one learned whole, so that masks see all of it. `wait`: nothing is learned before the last word."""
     shrinkage: Literal["posterior", "none"] = "none"
-    """Whether a noisy result is shrunk toward what the surrogate expected. A forest is often surer than it should be,
-    and then takes from a result more than its noise: the drug-like example learns better without."""
+    """Whether a noisy result is shrunk toward what the surrogate expected. That takes the surrogate's spread for a
+    belief, and a forest is often surer than it should be."""
     selection: Literal["doubly_robust", "none"] = "doubly_robust"
     """Whether what the lab was shown is corrected for how it was chosen."""
     censoring: Literal["inverse_propensity", "none"] = "none"
