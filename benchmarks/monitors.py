@@ -138,7 +138,7 @@ def _spec(experiments: int, seed: int) -> dict:
         "policy": {"init": "fresh", "architecture": SHAPES[seed // 2 % 2]},
         "proposing": {"group_size": 16, "max_in_flight": 48},
         "selecting": {"per_round": 5, "acquisition": "ucb", "exploration": 0.25, "minimum_observations": 8},
-        "learning": {"learning_rate": 1e-3, "batch_size": 16},
+        "learning": {"learning_rate": 1e-3, "batch_size": 16, "routing": {"balance": 0.05}},
         "runtime": {"deterministic": True, "round_hours": 8},
     }  # fmt: skip
 

@@ -11,6 +11,7 @@ from sqlmodel import select
 from aliquot.campaigns.report import history, molecules, render
 from aliquot.campaigns.report.theme import VARIABLES
 from aliquot.clock import EPOCH
+from aliquot.domain import RewardRule
 from aliquot.ledger import CampaignRow, DesignRow, Ledger
 
 BASELINE = np.linspace(0.0, 0.6, 50)
@@ -110,7 +111,7 @@ def test_what_failed_is_told_with_what_it_taught(by_hand):
     assert found == {
         "proposal invalid": ("invalid design: 'C(' is not a valid SMILES", 3, "the objective's floor"),
         "experiment failed": ("lab failure: precipitated", 1, "the assay's failure value"),
-        "experiment expired": ("timed out: no last word within 100 hours", 1, "nothing: missing is not zero"),
+        "experiment expired": ("timed out: no last word within 100 hours", 1, history.TAUGHT[RewardRule.MISSING]),
         "design refused by size": ("3 heavy atoms, below 5", 1, "the objective's floor"),
     }
 

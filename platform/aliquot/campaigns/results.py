@@ -198,9 +198,11 @@ def _row(
     for name in objective.scores:
         row[f"{name}_score"] = record.scores.get(name)
         row[f"{name}_desirability"] = desirability(targets[name], record.scores.get(name))
+    measured = any(result.replicates for result in record.assays.values()) or experiment.outcome == Outcome.LAB_FAILURE
     row |= {
-        "objective": reward.value if reward else None,
-        "objective_uncertainty": reward.uncertainty if reward else None,
+        "objective": reward.value if reward and measured else None,
+        "objective_uncertainty": reward.uncertainty if reward and measured else None,
+        "imputed": bool(reward and measured and reward.completeness < 1 and reward.value is not None),
         "completeness": reward.completeness if reward else None,
         "reward_status": reward.status if reward else None,
         "state": experiment.state,

@@ -24,7 +24,7 @@ TAUGHT = {
     RewardRule.OBJECTIVE: "the objective's value",
     RewardRule.FLOOR: "the objective's floor",
     RewardRule.FAILURE_VALUE: "the assay's failure value",
-    RewardRule.MISSING: "nothing: missing is not zero",
+    RewardRule.MISSING: "no value of its own: what came counts, the rest is imputed or missing, never zero",
 }
 
 
@@ -102,6 +102,10 @@ def troubles(session: Session, campaign_id: int) -> list[Trouble]:
     )
     for note, count in session.exec(inbox.group_by(InboxRow.state)):
         found.append(Trouble("delivery set aside", note, count, "nothing yet: it is kept as it came"))
+    errors = select(EventRow.data).where(EventRow.campaign_id == campaign_id, EventRow.kind == "lab_error")
+    told = [str(data.get("message", "")) for data in session.exec(errors.order_by(col(EventRow.id)))]
+    if told:
+        found.append(Trouble("lab error", told[-1], len(told), "nothing"))
     return sorted(found, key=lambda trouble: (-trouble.number, trouble.what))
 
 

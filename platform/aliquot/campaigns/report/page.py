@@ -124,9 +124,12 @@ def _needs(now: Progress, found: Sequence[leavings.Record], troubles: Sequence[h
         needs.append(f"{n:,} experiments wait for approval")
     if n := sum(r.experiment.state == ExperimentState.UNCERTAIN for r in found):
         needs.append(f"{n:,} experiments may or may not have reached the lab")
-    return needs + [
-        f"{t.number:,} deliveries were set aside: {t.why}" for t in troubles if t.what == "delivery set aside"
-    ]
+    words = {
+        "delivery set aside": "deliveries were set aside",
+        "lab error": "errors of the lab, the last",
+        "proposal undecided": "proposals could not be judged",
+    }
+    return needs + [f"{t.number:,} {words[t.what]}: {t.why}" for t in troubles if t.what in words]
 
 
 def _best_charts(

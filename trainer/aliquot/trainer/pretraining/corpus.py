@@ -77,6 +77,9 @@ def load(corpus: Corpus, space: MoleculeSpace, seed: int, cache: Path) -> Tokeni
         with ProcessPoolExecutor(os.cpu_count()) as pool:
             rows = list(pool.map(partial(_tokenise, space=space), lines, chunksize=1_000))
         unique = list(dict.fromkeys(row for row in rows if row is not None))
+        if not unique:
+            remedy = f"no line of {path} begins with a SMILES that the space takes: give one a line, first on it"
+            raise ConfigError("corpus", [("corpus.file", corpus.file, remedy)])
         np.random.default_rng(seed).shuffle(unique)
         ids = np.concatenate([np.frombuffer(row, dtype=np.uint16) for row in unique])
         ends = np.flatnonzero(ids == EOS) + 1
