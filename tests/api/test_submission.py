@@ -44,6 +44,17 @@ def test_every_problem_is_named_with_path_value_and_remedy(client, small_campaig
     assert client.get(CAMPAIGNS).json() == []
 
 
+@pytest.mark.parametrize("section", ["lab", "verifiers"])
+def test_a_file_smuggled_in_as_bytes_is_refused_and_not_run(client, small_campaign, tmp_path, section):
+    (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass X: ...\n")
+    smuggled = {"type": f"{tmp_path / 'evil.py'}:X".encode()}
+    small_campaign[section] = smuggled if section == "lab" else [smuggled]
+    body = yaml.safe_dump(small_campaign)
+    assert "!!binary" in body
+    refused(client.post(CAMPAIGNS, content=body, headers={"content-type": "application/yaml"}), 422)
+    assert not (tmp_path / "ran").exists() and client.get(CAMPAIGNS).json() == []
+
+
 def test_an_assay_that_the_lab_has_not_is_refused(client, small_campaign):
     small_campaign["objective"]["targets"][0]["assay"] = "purity"
     (one,) = refused(client.post(CAMPAIGNS, json=small_campaign), 422)["problems"]
