@@ -7,7 +7,7 @@ alarm. Then each campaign's readings are repeated with one trouble in them, and 
 raise. Last, a few campaigns are run that are not sound: thirty times the learning rate, and nothing that holds the
 policy to the prior. Each must raise something.
 
-Quick: 64 experiments a campaign. Full: 200.
+Quick: 56 experiments a campaign. Full: 200.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from aliquot.trainer.monitors import Alarm, MonitorsConfig, NewestDesigns, Watch
 from benchmarks.harness import Goal, Report
 
 CAMPAIGNS = 40
-QUICK, FULL = 64, 200
+QUICK, FULL = 56, 200
 """Experiments of a campaign."""
 RECKLESS = (0, 2, 4)
 """Seeds of the campaigns that are not sound: peptides."""
