@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from aliquot.domain import AliquotError
-from aliquot.ledger import CheckpointRow, Ledger
+from aliquot.ledger import CheckpointRow, Ledger, LineageRow
 
 REST, TENSORS = "rest.pt", "tensors"
 """Inside a folder."""
@@ -126,21 +126,25 @@ def best(rows: Sequence[CheckpointRow]) -> CheckpointRow | None:
 
 
 def _enter(ledger: Ledger, folder: Path, new: CheckpointRow, keep: int) -> None:
-    """Into the ledger, and only then remove what it supersedes."""
+    """Into the ledger, and only then remove all that it does not name: what is superseded, and what a kill between the
+    two left of earlier saves."""
     with ledger.write() as session:
         found = session.exec(select(CheckpointRow).where(CheckpointRow.lineage_id == new.lineage_id))
         rows = {row.step: row for row in found}
         row = rows.setdefault(new.step, new)
-        before = {one.path for one in rows.values()}
         row.path, row.digest = new.path, new.digest
         session.add(row)
         top = best(list(rows.values()))
         kept = {new.step, *sorted(rows)[-keep:], top.step if top else new.step}
-        gone = before - {rows[step].path for step in kept}
         for step in rows.keys() - kept:
             session.delete(rows[step])
-    for name in sorted(gone):
-        _remove(folder / name)
+        session.flush()
+        campaign = select(LineageRow.campaign_id).where(LineageRow.id == new.lineage_id).scalar_subquery()
+        named = select(CheckpointRow.path).join(LineageRow).where(LineageRow.campaign_id == campaign)
+        names = set(session.exec(named))
+    for path in folder.iterdir():
+        if path.name not in names:
+            _remove(path)
 
 
 def _leads() -> bool:
