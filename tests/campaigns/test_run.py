@@ -199,6 +199,19 @@ def test_an_outage_blocks_a_campaign_which_goes_on_when_it_is_over(tmp_path):
         check(campaign)
 
 
+def test_what_a_lab_never_takes_expires_and_does_not_hold_the_campaign_for_ever(tmp_path):
+    plugin = f"{Path(__file__).parent / 'plugins' / 'hostile.py'}:Dead"
+    runtime = {"poll_seconds": 0.01, "timeout_hours": 1e-4}
+    wanted = spec(lab=SPEC["lab"] | {"type": plugin}, runtime=runtime, budget={"experiments": 4})
+    with CampaignRun.create(wanted, tmp_path / "run") as campaign:
+        assert run(campaign) is CampaignState.EXHAUSTED
+        check(campaign)
+        with campaign.ledger.read() as session:
+            rows = session.exec(select(ExperimentRow)).all()
+        assert len(rows) == 4 and all(row.state == "expired" and row.outcome == "timed_out" for row in rows)
+        assert all(row.expires_at <= row.ended_at for row in rows)  # what it says now is late
+
+
 def test_a_lab_that_cannot_be_reached_gives_typed_outcomes_and_money_back(tmp_path):
     plugin = f"{Path(__file__).parent / 'plugins' / 'hostile.py'}:Unreachable"
     runtime = {"poll_seconds": 0.01}  # a lab of one's own lives on the wall clock

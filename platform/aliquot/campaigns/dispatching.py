@@ -75,7 +75,8 @@ def expire(context: Context) -> None:
         with context.ledger.write() as session:
             settle(session, context.campaign_id, experiment.id, now)
             reason = f"no last word from the lab within {context.spec.runtime.timeout_hours:g} hours"
-            move(session, experiment, "expired", now, outcome=Outcome.TIMED_OUT, reason=reason, ended_at=now)
+            over = {"outcome": Outcome.TIMED_OUT, "reason": reason, "ended_at": now}
+            move(session, experiment, "expired", now, expires_at=experiment.expires_at or now, **over)
             revise_designs(context, session, [experiment.design_key], now)
 
 

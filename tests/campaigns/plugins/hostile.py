@@ -47,6 +47,15 @@ class Unreachable(SimulatedLab):
         super().submit(submission)
 
 
+class Dead(SimulatedLab):
+    """Takes nothing, and never says why for good."""
+
+    name = "dead"
+
+    def submit(self, submission):
+        raise LabError("no route to host")
+
+
 class Forgetful(SimulatedLab):
     """Takes what it is sent, and every other time the line goes dead before it can say so."""
 
