@@ -32,8 +32,6 @@ from aliquot.ledger import (
     seal,
 )
 from aliquot.ledger import lineages as branches
-from aliquot.trainer.batch import Reused
-from aliquot.trainer.learning.samplers import DropAfter
 from aliquot.trainer.loop import Trainer
 from aliquot.trainer.rollout import RolloutRequest, TorchRolloutEngine
 from benchmarks.delayed.laboratory import Answer, Laboratory
@@ -66,19 +64,6 @@ class Book:
     revisions: Counter[int] = field(default_factory=Counter)
 
 
-class PlainTrainer(Trainer):
-    """The trainer, but for two things: what its sampler has dropped is not reused either, and a step reuses no sequence
-    twice, however many proposals wrote it."""
-
-    def _reuse(self, session: Session) -> list[Reused]:
-        dropping = isinstance(self.config.sampler, DropAfter)
-        found: dict[bytes, Reused] = {}
-        for one in super()._reuse(session):
-            if not (dropping and one.member.masked and not one.member.applied):
-                found.setdefault(one.kind.encode() + one.trajectory.tokens.tobytes(), one)
-        return list(found.values())
-
-
 def run(
     task: str, in_flight: int, calls: int, seed: int, group: int, learning: dict[str, Any]
 ) -> Outcome:  # fmt: skip
@@ -97,7 +82,7 @@ def run(
         ledger = Ledger(Path(folder) / "ledger.db")
         with ledger.write() as session:
             session.add(CampaignRow(name=task, spec=spec, clock=0.0, created_at=0.0))
-        trainer, book = PlainTrainer(ledger, Path(folder), 1), Book()
+        trainer, book = Trainer(ledger, Path(folder), 1), Book()
         engine = TorchRolloutEngine(trainer.policy, _version(ledger), batch_size=group)
         while laboratory.calls < calls and counts["samples"] < PATIENCE * calls:
             counts["rounds"] += 1

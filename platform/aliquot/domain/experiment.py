@@ -52,14 +52,14 @@ class Measurement(Noun):
     assay: str
     replicate: int = Field(default=0, ge=0, lt=2**31)
     revision: int = Field(default=0, ge=0, lt=2**31)
-    value: float | None = Field(default=None, ge=-1e100, le=1e100, allow_inf_nan=False)
+    value: float | None = Field(default=None, ge=-1e100, le=1e100)
     """In `unit`; None only when retracted or failed."""
     unit: str
-    standard_error: float | None = Field(default=None, ge=0, le=1e100, allow_inf_nan=False)
+    standard_error: float | None = Field(default=None, ge=0, le=1e100)
     """One standard deviation of the value, in `unit`, as the lab knows it."""
     quality: Quality = Quality.GOOD
     retracted: bool = False
-    measured_at: float = Field(allow_inf_nan=False)
+    measured_at: float
     """Lab clock, Unix seconds."""
 
     @model_validator(mode="after")

@@ -64,7 +64,7 @@ class Target(Noun):
     verifier: str | None = None
     direction: Literal["maximise", "minimise"] = "maximise"
     desirability: Desirability
-    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    weight: float = Field(default=1.0, gt=0)
     failure_value: float | None = None
     """What a reported lab failure of this assay counts as, in the assay's unit; None: desirability 0."""
 

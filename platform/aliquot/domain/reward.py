@@ -26,9 +26,9 @@ class Reward(Noun):
     revision: int = Field(ge=0)
     objective_version: int = Field(default=1, ge=1)
     status: RewardStatus
-    value: float | None = Field(default=None, allow_inf_nan=False)
+    value: float | None = Field(default=None)
     """The objective's value, in [0, 1]; None is *missing*, which is never zero."""
-    uncertainty: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    uncertainty: float | None = Field(default=None, ge=0)
     """One standard deviation of `value`."""
     completeness: float = Field(ge=0, le=1)
     """Weight of the objective's targets that were measured, over all."""

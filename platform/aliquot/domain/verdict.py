@@ -76,7 +76,7 @@ class Verdict(Noun):
     """The version the verifier declares."""
     digest: str
     """Digest of its code and configuration: verdicts of equal digest may be cached."""
-    score: float | None = Field(default=None, allow_inf_nan=False)
+    score: float | None = Field(default=None)
     """In the verifier's own units; None when there is an error."""
     accepted: bool | None = None
     reason: str = ""

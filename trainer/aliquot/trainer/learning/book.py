@@ -150,17 +150,13 @@ class CoefficientBook:
 
         Both stay due until `learned` is told.
         """
-        candidates, evicted = [], []
-        sampler, oldest = self.config.sampler, self._oldest_open()
+        evicted = []
         for due in self._due.values():
-            member = due.member
-            untouched = member.applied == 0 and member.reused == 0
-            candidate = Candidate(member.proposal_id, self.groups[due.group_id].number, self.age(member))
-            if untouched and (reason := sampler.evict(candidate)):
+            if self._untouched(due) and (reason := self.config.sampler.evict(self._candidate(due))):
                 evicted.append((due, reason))
-            elif not untouched or sampler.admit(candidate, oldest):
-                candidates.append(candidate)
-        chosen = sampler.select(candidates, self.config.batch_size)
+        given_up = {due.member.proposal_id for due, _ in evicted}
+        admitted = [one for one in self._admitted() if one.proposal_id not in given_up]
+        chosen = self.config.sampler.select(admitted, self.config.batch_size)
         return [self._due[one.proposal_id] for one in chosen], evicted
 
     def learned(self, due: Due, applied: float, masked: float, weight: float | None = None) -> None:
@@ -195,14 +191,7 @@ class CoefficientBook:
     @property
     def backlog(self) -> int:
         """Coefficients that a step would take now."""
-        oldest = self._oldest_open()
-        return sum(
-            due.member.applied != 0
-            or self.config.sampler.admit(
-                Candidate(due.member.proposal_id, self.groups[due.group_id].number, self.age(due.member)), oldest
-            )
-            for due in self._due.values()
-        )
+        return len(self._admitted())
 
     @property
     def latency(self) -> Latency:
@@ -235,6 +224,19 @@ class CoefficientBook:
     def members(self) -> Iterator[tuple[int, Member]]:
         """(group id, member) of all."""
         return ((group_id, member) for group_id, group in self.groups.items() for member in group.members.values())
+
+    def _candidate(self, due: Due) -> Candidate:
+        return Candidate(due.member.proposal_id, self.groups[due.group_id].number, self.age(due.member))
+
+    def _untouched(self, due: Due) -> bool:
+        """Whether nothing was ever learned of it, so that nothing has to be un-learned."""
+        return due.member.applied == 0 and due.member.reused == 0
+
+    def _admitted(self) -> list[Candidate]:
+        """What may be learned now: un-learning always, the rest as the sampler says."""
+        oldest, sampler = self._oldest_open(), self.config.sampler
+        found = ((due, self._candidate(due)) for due in self._due.values())
+        return [one for due, one in found if not self._untouched(due) or sampler.admit(one, oldest)]
 
     def _group(self, group_id: int, number: int) -> Group:
         group = self.groups.get(group_id)

@@ -12,6 +12,7 @@ What was reused for a result that is retracted is taken back with it.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -30,14 +31,15 @@ Candidate = tuple[int, Member, float]
 """(group id, member, coefficient)."""
 
 
-class _Reuse(Noun):
+class _Reuse(Noun, ABC):
     samples: int = Field(default=32, ge=1)
     """Sequences a step."""
     budget: int = Field(default=4, ge=1)
     """How often one proposal may be reused."""
 
+    @abstractmethod
     def candidates(self, book: CoefficientBook) -> list[Candidate]:
-        raise NotImplementedError
+        """What may be reused, whatever is left of its budget."""
 
     def choose(self, book: CoefficientBook, random: np.random.Generator) -> list[Candidate]:
         """At most `samples`, drawn without regard to their outcome among those whose budget is left."""

@@ -41,26 +41,18 @@ def routing_metrics(routing: Routing, counted: Tensor | None = None) -> dict[str
     layers = []
     for layer, live in sorted(routing.live.items()):
         logits = routing.logits[layer]
-        counts = load(live, logits.shape[-1], real)
-        vio = violation(counts)
         mass = confidence(logits, live.shape[-1])
-        found = {
-            "max_violation": vio.max,
-            "min_violation": vio.min,
-            "avg_violation": vio.avg,
-            "dead_experts": float(len(dead_experts(counts))),
-            "confidence": float((mass if real is None else mass[real]).mean()),
-        }
+        found = {"confidence": float((mass if real is None else mass[real]).mean())}
         if (replayed := routing.replayed(layer)) is not None:
             recorded, where = replayed
             if where.any():
                 found["overlap"] = float(overlap(live, recorded)[where].mean())
                 found["gate_mass"] = float(gate_mass(logits, recorded)[where].mean())
         layers.append(found)
-    metrics = {f"router/layer{i}/{name}": value for i, found in enumerate(layers) for name, value in found.items()}
+    metrics = load_metrics(loads(routing, counted)) if layers else {}
+    metrics |= {f"router/layer{i}/{name}": value for i, found in enumerate(layers) for name, value in found.items()}
     for name in layers[0] if layers else ():
-        total = sum(found[name] for found in layers)
-        metrics[f"router/{name}"] = total if name == "dead_experts" else total / len(layers)
+        metrics[f"router/{name}"] = sum(found[name] for found in layers) / len(layers)
     return metrics
 
 
