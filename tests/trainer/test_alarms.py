@@ -67,6 +67,59 @@ def test_a_gradient_that_is_not_finite_is_thrown_away_and_what_was_due_stays_due
     assert sorted(campaign.sums()) == ids
 
 
+def test_a_batch_whose_gradient_was_thrown_away_waits_until_others_have_moved_the_policy(campaign, monkeypatch):
+    first, second = campaign.propose(1, VALUES), campaign.propose(2, VALUES)
+    monkeypatch.setattr(loop, "gradient", spoiled(1))
+    thrown = set(campaign_due(campaign))
+    campaign.trainer.step()
+    campaign.trainer.step()
+    learned = set(campaign.sums())
+    assert learned and not learned & thrown
+    campaign.trainer.run_pending()
+    assert set(campaign.sums()) == {*first, *second}
+
+
+def campaign_due(campaign: Campaign) -> list[int]:
+    with campaign.ledger.read() as session:
+        campaign.trainer.book.follow(session, 5.0)
+    return [due.member.proposal_id for due in campaign.trainer.book.take()[0]]
+
+
+def test_monitors_are_given_all_that_they_judge_by_of_every_step(campaign, monkeypatch):
+    readings: dict[str, list[dict]] = {"before": [], "after": []}
+    watch = campaign.trainer.state.watch
+
+    def spy(phase):
+        real = getattr(watch, phase)
+        monkeypatch.setattr(
+            watch, phase, lambda step, reading: readings[phase].append(dict(reading)) or real(step, reading)
+        )
+
+    spy("before")
+    spy("after")
+    campaign.propose(1, VALUES)
+    steps = campaign.trainer.run_pending()
+    assert len(readings["before"]) == len(readings["after"]) == steps > 1
+    for reading in readings["before"]:
+        assert {"due", "coefficient_mean_abs", "gradient_norm", "loss"} <= reading.keys() and reading["due"] >= 1
+    assert 0 <= readings["before"][0]["kl_fresh"] < 1e-6  # drawn from the very weights that score it
+    assert "kl_fresh" not in readings["before"][1]  # a version older by now
+    assert all({"entropy", "ess_token", "kl_k3", "due"} <= reading.keys() for reading in readings["after"])
+
+
+def test_what_a_step_gives_up_without_a_batch_is_watched_too(tmp_path, monkeypatch):
+    torch.set_num_threads(1)
+    campaign = Campaign(tmp_path, sampler={"type": "drop_after", "versions": 0})
+    campaign.propose(1, VALUES)
+    assert campaign.trainer.step() is not None
+    seen: list[dict] = []
+    monkeypatch.setattr(campaign.trainer.state.watch, "after", lambda step, reading: seen.append(dict(reading)) or [])
+    campaign.trainer.run_pending()
+    assert seen and seen[0]["due"] == 0
+    campaign.trainer.close()
+    campaign.ledger.close()
+
+
 def test_gradients_that_stay_broken_end_in_a_pause_and_not_in_a_circle(campaign, monkeypatch):
     campaign.propose(1, VALUES)
     monkeypatch.setattr(loop, "gradient", spoiled(10_000))

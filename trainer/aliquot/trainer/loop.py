@@ -21,6 +21,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from aliquot.domain import CampaignState, Tier
 from aliquot.ledger import CampaignRow, Ledger, record
+from aliquot.ledger import lineages as branches
 from aliquot.trainer.batch import BatchReader, Reused
 from aliquot.trainer.branch import Branch
 from aliquot.trainer.config import TrainingSpec
@@ -63,6 +64,8 @@ class Trainer:
         self.branch = Branch(ledger, folder, self.records, self.state)
         self.newest = NewestDesigns(campaign_id)
         self._worth = math.nan
+        self._skipped: set[int] = set()
+        """Proposals of skipped gradients: others go first, so that they meet other parameters."""
         self._writer: SummaryWriter | None = None
         self._lock = _only_one(folder)
         self.branch.open()
@@ -87,8 +90,9 @@ class Trainer:
             if self._paused(session):
                 return None
             news = self.book.follow(session, self.records.now(session))
-            due, evicted = self.book.take()
+            due, evicted = self.book.take(self._skipped)
             batch, unusable = self.reader.due(session, due)
+            newest = branches.newest_version(session, self.campaign_id)
             reused = self._reuse(session) if batch else []
         if not due and not evicted:
             if news:
@@ -98,12 +102,18 @@ class Trainer:
         found: Gradient | None = None
         if batch:
             found = gradient(self.policy, state.reference, state.gauge, batch, reused, self.config)
+            found.metrics["due"] = float(len(batch))
+            if newest is not None and (fresh := state.gauge.reading(newest.id)) is not None:
+                found.metrics["kl_fresh"] = fresh
             if self._held_back(state.watch.before(self.step_number + 1, found.metrics)):
+                self._skipped |= {one.member.proposal_id for one, _ in batch}
                 return found.metrics
         self.records.step += 1
         learned = self._walk(found) if found else []
+        if learned:
+            self._skipped.clear()
         weights = self.records.write_weights(self.policy) if learned else None
-        metrics = {"due": float(len(batch))} | (found.metrics if found else {})
+        metrics = found.metrics if found else {"due": 0.0}
         metrics |= {f"tier_{tier}": float(sum(item.tier is tier for item in learned)) for tier in Tier}
         metrics |= self._ages([item.due for item in learned])
         if self.step_number % COMPLETION_EVERY == 0:
@@ -127,7 +137,8 @@ class Trainer:
             self.records.status(session, self.book, metrics)
             facts = self.newest.follow(session)
         self._log(metrics | facts | {"seconds": time.perf_counter() - started})
-        if found and not self._held_back(state.watch.after(self.step_number, metrics | facts)):
+        over = self._held_back(state.watch.after(self.step_number, metrics | facts))
+        if found and not over:
             self._value(metrics.get("reward", math.nan))
             if self.step_number - max(self.branch.saved_step, 0) >= self.config.checkpoint_every:
                 self.save()

@@ -65,11 +65,11 @@ class TrainingState:
         """Take what `save` gave; None: as it was before the first step. Monitors keep what a roll-back taught them."""
         self._begin()
         restore_trained(self.policy, saved["policy"] if saved else self._untrained)
+        self.watch.restore(saved["watch"] if saved else None)
         if saved is not None:
             self.optimiser.load_state_dict(saved["optimiser"])
             self.gauge.readings = saved["gauge"]
             self.book.restore(saved["book"])
-            self.watch.restore(saved["watch"])
             self.loads = saved["loads"]
 
     def follow(self, session: Session, lineage: LineageRow) -> None:

@@ -9,7 +9,7 @@ from the ledger at any time, and follows it by reward id.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import asdict
 from typing import Any
 
@@ -104,7 +104,8 @@ class CoefficientBook:
                 continue
             group = self._group(proposal.group_id, number)
             member = group.members.get(proposal.id) or self._join(group, proposal, version)
-            if reward.value is not None and member.value is None and reward.id > self._counted:
+            ended = reward.status in LAST and member.status not in LAST
+            if ended and reward.value is not None and reward.id > self._counted:
                 self.running.add(reward.value)
                 if group.scale is None:
                     group.own.append((self.running.count, reward.value))
@@ -145,10 +146,13 @@ class CoefficientBook:
         """A* of each member of a group, in its order; 0 while nothing is known or the group has no scale yet."""
         return self._advantages(self.groups[group_id])
 
-    def take(self) -> tuple[list[Due], list[tuple[Due, str]]]:
+    def take(self, last: Set[int] = frozenset()) -> tuple[list[Due], list[tuple[Due, str]]]:
         """The next batch of what is due, in the sampler's order, and what the sampler gives up, with the reason.
 
         Both stay due until `learned` is told.
+
+        Args:
+            last: proposals that are taken only when no other is due.
         """
         evicted = []
         for due in self._due.values():
@@ -156,7 +160,8 @@ class CoefficientBook:
                 evicted.append((due, reason))
         given_up = {due.member.proposal_id for due, _ in evicted}
         admitted = [one for one in self._admitted() if one.proposal_id not in given_up]
-        chosen = self.config.sampler.select(admitted, self.config.batch_size)
+        first = [one for one in admitted if one.proposal_id not in last]
+        chosen = self.config.sampler.select(first or admitted, self.config.batch_size)
         return [self._due[one.proposal_id] for one in chosen], evicted
 
     def learned(self, due: Due, applied: float, masked: float, weight: float | None = None) -> None:

@@ -49,6 +49,11 @@ class DivergenceGauge:
         total, count = self.readings.get(version, (0.0, 0.0))
         self.readings[version] = (0.5 * total + k3_sum, 0.5 * count + tokens)
 
+    def reading(self, version: int) -> float | None:
+        """Nats per token of a version's own samples; None when there were none."""
+        total, count = self.readings.get(version, (0.0, 0.0))
+        return total / count if count else None
+
     def of(self, version: int, own_k3: float = 0.0, own_tokens: float = 0.0) -> float:
         """Nats per token of a version, without what one sample itself brought to its last reading."""
         for nearest in sorted(self.readings, key=lambda v: (abs(v - version), v)):
