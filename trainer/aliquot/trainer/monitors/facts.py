@@ -46,6 +46,8 @@ class NewestDesigns:
     def __init__(self, campaign_id: int):
         self.campaign_id = campaign_id
         self._proposal, self._reward = 0, 0
+        self._unsaid: dict[int, tuple[float | None, float | None]] = {}
+        """(measured reward, predicted one) of finished experiments that wait for company, by their id."""
 
     def follow(self, session: Session) -> dict[str, float]:
         """What is new since the last call, under the names above; what cannot be said is left out."""
@@ -68,22 +70,22 @@ class NewestDesigns:
 
     def _measured(self, session: Session) -> dict[str, float]:
         query = (
-            select(RewardRow, ProposalRow)
+            select(RewardRow.id, RewardRow.value, ProposalRow.predicted_mean, ProposalRow.experiment_id)
             .join(ProposalRow)
             .where(RewardRow.campaign_id == self.campaign_id, col(RewardRow.id) > self._reward)
             .where(RewardRow.status == RewardStatus.FINAL, ProposalRow.state == "selected")
             .order_by(col(RewardRow.id))
         )
-        fresh = {proposal.experiment_id: (reward, proposal) for reward, proposal in session.exec(query)}
-        if len(fresh) < LEAST_EXPERIMENTS:
+        for self._reward, value, predicted, experiment in session.exec(query):
+            if experiment is not None:
+                self._unsaid[experiment] = value, predicted
+        if len(self._unsaid) < LEAST_EXPERIMENTS:
             return {}
-        self._reward = max(reward.id for reward, _ in fresh.values())
+        fresh, self._unsaid = self._unsaid, {}
         gaps = [
-            proposal.predicted_mean - reward.value
-            for reward, proposal in fresh.values()
-            if reward.value is not None and proposal.predicted_mean is not None
+            predicted - value for value, predicted in fresh.values() if value is not None and predicted is not None
         ]
-        replicates = _replicates(session, [i for i in fresh if i is not None])
+        replicates = _replicates(session, list(fresh))
         found = components(_objective(session, self.campaign_id), replicates, _scores(session, self.campaign_id, fresh))
         if len(gaps) >= LEAST_EXPERIMENTS:
             found["proxy_gap"] = float(np.mean(gaps))
@@ -159,7 +161,7 @@ def _replicates(
     return dict(found)
 
 
-def _scores(session: Session, campaign_id: int, experiments: Iterable[int | None]) -> dict[str, list[float]]:
+def _scores(session: Session, campaign_id: int, experiments: Iterable[int]) -> dict[str, list[float]]:
     query = (
         select(VerdictRow.verifier, VerdictRow.score)
         .join(ExperimentRow, col(ExperimentRow.design_key) == VerdictRow.design_key)
