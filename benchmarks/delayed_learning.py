@@ -108,7 +108,7 @@ def _told(report: Report, job: Job, result: Result, calls: int, every: int, late
     areas = top_auc(outcome.scores, calls, every), top_auc(outcome.scores, calls, every, _start(late, every))
     report.metrics |= {f"{job.name}.auc": areas[0], f"{job.name}.auc.after": areas[1]}
     report.metrics[f"{job.name}.top10"] = top_mean(np.array(outcome.scores[:calls]))
-    names = ("calls", "unanswered", "samples", "repeats", "invalid", "steps", "staleness_versions", "dropped")
+    names = ("calls", "unanswered", "samples", "repeats", "invalid", "steps", "staleness_versions", "dropped", "starvation")
     report.metrics |= {f"{job.name}.{name}": outcome.counts[name] for name in names if name in outcome.counts}
     report.metrics[f"{job.name}.seconds"] = outcome.seconds
     return areas

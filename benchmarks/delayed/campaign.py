@@ -38,7 +38,7 @@ from benchmarks.delayed.laboratory import Answer, Laboratory
 from benchmarks.delayed.tasks import TASKS
 
 SUMMED = ("tier_fresh", "tier_moderate", "tier_old", "tier_ancient", "due", "reused")
-AVERAGED = ("staleness_versions", "kl_k3", "entropy", "anchor_kl", "gradient_norm", "weight_mean", "reward")
+AVERAGED = ("staleness_versions", "kl_k3", "entropy", "drift", "anchor_kl", "gradient_norm", "weight_mean", "reward")
 """Metrics of the trainer that an outcome sums, or averages, over its steps."""
 PATIENCE = 4
 """A run ends after this many samples a call of its budget: a policy that repeats itself finds nothing new."""
@@ -105,7 +105,7 @@ def run(
         with ledger.read() as session:
             dropped = select(func.count(func.distinct(col(DispositionRow.proposal_id))))
             dropped = dropped.where(col(DispositionRow.reason).startswith("dropped"))
-            told: dict[str, float] = {"dropped": session.exec(dropped).one()}
+            told: dict[str, float] = {"dropped": session.exec(dropped).one()} | trainer.book.completion()
         trainer.close()
         ledger.close()
     told |= {"calls": laboratory.calls, "unanswered": sum(map(math.isnan, laboratory.scores))} | counts

@@ -3,6 +3,7 @@
 import threading
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -122,13 +123,14 @@ def test_a_budget_is_never_overspent_and_closes_once(ledger):
     assert budget() == (1.0, 1.0)
 
 
-def trajectory(experts=True):
+def trajectory(experts=True, recorded=None):
     return Trajectory(
         prompt=np.array([1], np.int32),
         tokens=np.array([3, 4, 2], np.int32),
         logprobs=np.array([-0.5, -1.25, -0.125], np.float32),
         versions=(VersionSpan(version=1, start=0, end=3),),
         experts=np.array([[[0, 1]], [[1, 2]], [[2, 0]]], np.uint8) if experts else None,
+        recorded=recorded,
         engine="test",
         dtype="float32",
         stop=StopReason.EOS,
@@ -141,6 +143,26 @@ def test_a_sealed_trajectory_comes_back_to_the_bit(experts):
     again = unseal(seal(one), one.digest)
     assert again.digest == one.digest and again.logprobs.dtype == np.float32
     assert np.array_equal(again.tokens, one.tokens)
+
+
+def test_which_rows_of_experts_were_recorded_is_sealed_too():
+    whole, gap = trajectory(), trajectory(recorded=np.array([True, False, True]))
+    assert gap.digest != whole.digest
+    assert unseal(seal(gap), gap.digest).recorded.tolist() == [True, False, True]
+    assert unseal(seal(whole), whole.digest).recorded is None
+
+
+def test_a_trajectory_sealed_before_a_field_was_there_is_read():
+    one = trajectory()
+    record = msgspec.msgpack.decode(seal(one))
+    del record["recorded"]
+    assert unseal(msgspec.msgpack.encode(record), one.digest).recorded is None
+
+
+@pytest.mark.parametrize(("experts", "recorded"), [(False, [True]), (True, [True, False])])
+def test_a_mask_of_experts_that_are_not_there_is_refused(experts, recorded):
+    with pytest.raises(ValueError, match="rows of experts"):
+        trajectory(experts, np.array(recorded))
 
 
 def test_a_changed_trajectory_is_refused():

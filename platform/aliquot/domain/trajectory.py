@@ -86,6 +86,14 @@ ExpertArray = Annotated[
 ]
 
 
+MaskArray = Annotated[
+    np.ndarray,
+    PlainValidator(_array((np.bool_,), 1)),
+    PlainSerializer(lambda a: a.tolist()),
+    WithJsonSchema({"type": "array", "items": {"type": "boolean"}}),
+]
+
+
 class Trajectory(Noun):
     """One generation, immutable. Raises a `ValueError` at birth when lengths disagree or a log-prob is not finite."""
 
@@ -101,6 +109,9 @@ class Trajectory(Noun):
     """Policy version of each token, as spans that cover `tokens` without gap or overlap."""
     experts: ExpertArray | None = None
     """uint8 or uint16 [prompt + generated − 1, MoE layers, experts per token], or None for a dense policy."""
+    recorded: MaskArray | None = None
+    """bool, one for each row of `experts`: false where the engine recorded nothing, and what stands in the row means
+    nothing; None: every row is recorded."""
     sampling: Sampling = Sampling()
     engine: str
     """Which rollout engine, with its version."""
@@ -126,6 +137,9 @@ class Trajectory(Noun):
             raise ValueError(f"version spans cover {edge} of {n} tokens")
         if self.experts is not None and len(self.experts) != len(self.prompt) + n - 1:
             raise ValueError(f"{len(self.experts)} rows of experts for {len(self.prompt)} + {n} − 1 positions")
+        if self.recorded is not None and (self.experts is None or len(self.recorded) != len(self.experts)):
+            rows = "no" if self.experts is None else len(self.experts)
+            raise ValueError(f"`recorded` says of {len(self.recorded)} rows of experts; there are {rows}")
         return self
 
     @property
@@ -139,7 +153,7 @@ class Trajectory(Noun):
         hasher = hashlib.sha256()
         head = self.model_dump_json(include={"versions", "sampling", "engine", "dtype", "stop"})
         hasher.update(head.encode())
-        for array in (self.prompt, self.tokens, self.logprobs, self.experts):
+        for array in (self.prompt, self.tokens, self.logprobs, self.experts, self.recorded):
             if array is not None:
                 hasher.update(f"{array.dtype}{array.shape}".encode())
                 hasher.update(array.tobytes())

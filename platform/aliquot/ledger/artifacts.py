@@ -17,7 +17,7 @@ from aliquot.domain import AliquotError, Trajectory
 
 INLINE_LIMIT = 16 * 1024
 """Bytes up to which a sealed trajectory stands in its row."""
-_ARRAYS = ("prompt", "tokens", "logprobs", "experts")
+_ARRAYS = ("prompt", "tokens", "logprobs", "experts", "recorded")
 
 
 class DamagedArtifact(AliquotError):
@@ -73,7 +73,7 @@ def unseal(data: bytes, digest: str) -> Trajectory:
     try:
         record = msgspec.msgpack.decode(data)
         for name in _ARRAYS:
-            if record[name] is not None:
+            if record.get(name) is not None:  # what was sealed before a field was there does not name it
                 dtype, shape, raw = record[name]
                 record[name] = np.frombuffer(raw, dtype=dtype).reshape(shape)
         trajectory = Trajectory(**record)

@@ -258,6 +258,8 @@ def test_trajectories_become_a_replay_and_marked_ones_stay_native(tiny):
         [trajectory(4, True), trajectory(2, True), trajectory(3, False), trajectory(1, True)], shape, [3]
     )
     assert replay.recorded.tolist() == [[True] * 4, [True] * 2 + [False] * 2, [False] * 4, [False] * 4]
+    gap = Replay.of([trajectory(3, True).model_copy(update={"recorded": np.array([True, False, True])})], shape)
+    assert gap.recorded.tolist() == [[True, False, True]]
     with pytest.raises(RoutingError, match="twice|zero"):
         bad = trajectory(2, True).model_copy(update={"experts": np.ones((2, 3, 2), np.uint8)})
         Replay.of([bad], shape)

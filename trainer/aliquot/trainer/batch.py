@@ -105,7 +105,7 @@ class BatchReader:
             drawn, wanted = trajectory.sampling.temperature, self.sampling.temperature
             return f"quarantined: drawn at temperature {drawn}, while the campaign's policy has {wanted}"
         if trajectory.experts is not None and policy.routing is not None:
-            RoutingRecord(trajectory.experts, policy.routing, length)
+            RoutingRecord.of(trajectory, policy.routing)
         elif trajectory.experts is not None:
             return f"quarantined: it records routed experts, and policy {policy.name} has none"
         return trajectory

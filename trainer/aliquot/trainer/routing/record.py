@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aliquot.domain import AliquotError
+from aliquot.domain import AliquotError, Trajectory
 
 
 class RoutingError(AliquotError, ValueError):
@@ -104,6 +104,16 @@ class RoutingRecord:
                 f"({self.tokens - 1},): one value per row"
             )
         return self.recorded
+
+    @classmethod
+    def of(cls, trajectory: Trajectory, shape: RoutingShape) -> RoutingRecord:
+        """The record in a sealed trajectory, which must have one.
+
+        Raises:
+            RoutingError: it does not fit the model.
+        """
+        assert trajectory.experts is not None
+        return cls(trajectory.experts, shape, len(trajectory.prompt) + len(trajectory.tokens), trajectory.recorded)
 
     @classmethod
     def of_all_layers(

@@ -85,9 +85,7 @@ class Replay(Routing):
             RoutingError: a recording does not fit the model.
         """
         records = [
-            None
-            if trajectory.experts is None or row in native
-            else RoutingRecord(trajectory.experts, shape, len(trajectory.prompt) + len(trajectory.tokens))
+            None if trajectory.experts is None or row in native else RoutingRecord.of(trajectory, shape)
             for row, trajectory in enumerate(trajectories)
         ]
         return cls.of_records(records, shape, max(len(t.prompt) + len(t.tokens) for t in trajectories) - 1)
