@@ -63,7 +63,8 @@ class Stale:
 
     def learn(self, batch, reused=(), **learning):
         """(what `gradient` gives, gradients of the parameters)."""
-        config = LearningConfig.model_validate({"batch_size": BATCH, "max_gradient_norm": UNBOUND} | learning)
+        plain = {"batch_size": BATCH, "max_gradient_norm": UNBOUND, "routing": {"balance": 0.0}}
+        config = LearningConfig.model_validate(plain | learning)
         self.policy.model.zero_grad()
         found = gradient(self.policy, self.reference, DivergenceGauge(), batch, reused, config)
         return found, gradients(self.policy)
@@ -117,7 +118,7 @@ every_loss = pytest.mark.parametrize(
 @every_kind
 def test_a_batch_in_many_pieces_has_the_gradient_of_one_piece(kind, learning, stale, monkeypatch):
     stale = stale(kind)
-    learning = {"anchor": {"type": "kl", "coefficient": 0.3}} | learning
+    learning = {"anchor": {"type": "kl", "coefficient": 0.3}, "routing": {"balance": 0.3}} | learning
     batch = stale.batch(row2={"coefficient": -0.4, "applied": 0.4}, row5={"taken_back": -0.3})
     monkeypatch.setattr("aliquot.trainer.policies.chunks.CHUNK", 10**6)
     one, expected = stale.learn(batch, **learning)

@@ -78,3 +78,10 @@ def test_the_balancing_loss_is_that_of_the_transformers_library():
     live = logits.topk(2, dim=-1).indices
     expected = load_balancing_loss_func((logits,), 6, 2, real.long().reshape(3, 4))
     assert float(balance(logits, live, real)) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_the_balancing_losses_of_the_parts_of_a_batch_add_up_to_that_of_the_batch():
+    logits, live = torch.randn(10, 4), torch.randint(0, 4, (10, 2))
+    whole = load(live, 4)
+    parts = [balance(logits[rows], live[rows], whole=whole) for rows in (slice(0, 3), slice(3, 10))]
+    assert float(sum(parts)) == pytest.approx(float(balance(logits, live)), rel=1e-5)

@@ -27,8 +27,8 @@ class RoutingConfig(Noun):
     """Send each token through the experts that the sampler used."""
     least_overlap: float = Field(default=0.5, ge=0, le=1)
     """A sequence whose recorded and live experts overlap less than this, on average, falls back to native routing."""
-    balance: float = Field(default=0.0, ge=0)
-    """Weight of the load-balancing loss of native routing (Fedus et al. 2021, eq. 4)."""
+    balance: float = Field(default=0.01, ge=0)
+    """Weight of the load-balancing loss of native routing, and its usual value (Fedus et al. 2021, eq. 4); 0: none."""
     revive: bool = True
     """Give an expert that dies the weights of the busiest of its layer, with a little noise."""
 

@@ -182,8 +182,8 @@ def _backward(
             through = through + anchor
             metrics |= {name: metrics.get(name, 0.0) + value for name, value in found.items()}
         if config.routing.balance and scores.routing is not None:
-            uneven = balance_loss(scores.routing, scores.counted)
-            through = through + config.routing.balance * uneven * len(chunk.rows) / config.batch_size
+            uneven = balance_loss(scores.routing, scores.counted, scored.loads)
+            through = through + config.routing.balance * uneven * len(scored.mask) / config.batch_size
         through.backward()
     norm = torch.nn.utils.clip_grad_norm_(
         [p for p in policy.model.parameters() if p.requires_grad], config.max_gradient_norm

@@ -80,16 +80,21 @@ def gate_mass(logits: Tensor, recorded: Tensor) -> Tensor:
     return logits.detach().float().softmax(-1).gather(1, recorded).sum(-1)
 
 
-def balance(logits: Tensor, live: Tensor, counted: Tensor | None = None) -> Tensor:
+def balance(logits: Tensor, live: Tensor, counted: Tensor | None = None, whole: Tensor | None = None) -> Tensor:
     """Scalar: the balancing loss of one layer; its gradient goes through the probabilities alone.
 
     Args:
         logits: float [tokens, experts].
         live: int64 [tokens, top-k], the routers' own choices, not what was replayed in their place.
         counted: bool [tokens], false for padding; None counts all.
+        whole: int64 [experts], the load of a whole batch of which these tokens are a part: the losses of the parts then
+            add up to that of the batch.
     """
     probabilities = logits.float().softmax(-1)
     if counted is not None:
         probabilities, live = probabilities[counted], live[counted]
-    experts, tokens = probabilities.shape[-1], max(1, len(live))
-    return experts * (load(live, experts) / tokens * (probabilities.sum(0) / tokens)).sum()
+    experts = probabilities.shape[-1]
+    if whole is None:
+        whole = load(live, experts)
+    tokens = (whole.sum() / live.shape[-1]).clamp(min=1)
+    return experts * (whole / tokens * (probabilities.sum(0) / tokens)).sum()

@@ -84,7 +84,7 @@ def loads(routing: Routing, counted: Tensor | None = None) -> Tensor:
     return torch.stack([load(routing.live[i], routing.logits[i].shape[-1], real) for i in layers])
 
 
-def balance_loss(routing: Routing, counted: Tensor | None = None) -> Tensor:
+def balance_loss(routing: Routing, counted: Tensor | None = None, whole: Tensor | None = None) -> Tensor:
     """Scalar with gradient: mean over layers of the balancing loss of native routing; top-k when all is even.
 
     Each layer is balanced by itself: over all of them together, an expert that is dead in one layer is made up for by
@@ -92,6 +92,8 @@ def balance_loss(routing: Routing, counted: Tensor | None = None) -> Tensor:
 
     Args:
         counted: bool [batch, time], true where a real token was fed; None counts padding too.
+        whole: int64 [MoE layers, experts], `loads` of a whole batch of which this forward pass is a part: the losses of
+            the parts then add up to that of the batch.
 
     Raises:
         RoutingError: the logits were computed without a gradient, so the loss would teach nothing.
@@ -102,5 +104,8 @@ def balance_loss(routing: Routing, counted: Tensor | None = None) -> Tensor:
             "checkpointing computes them without one (pass use_reentrant=False), and so does a frozen model"
         )
     real = None if counted is None else counted.flatten()
-    layers = [balance(routing.logits[layer], live, real) for layer, live in sorted(routing.live.items())]
+    layers = [
+        balance(routing.logits[layer], live, real, None if whole is None else whole[place])
+        for place, (layer, live) in enumerate(sorted(routing.live.items()))
+    ]
     return torch.stack(layers).mean()
