@@ -7,6 +7,8 @@ so a tick that was cut anywhere is finished by the next one.
 
 from __future__ import annotations
 
+import time
+
 from sqlmodel import Session, col, func, select
 
 from aliquot.campaigns.collecting import collect
@@ -16,7 +18,7 @@ from aliquot.campaigns.learner import Learner
 from aliquot.campaigns.progress import newest_rewards
 from aliquot.campaigns.proposing import propose, propose_seeds
 from aliquot.campaigns.selecting import OPEN, places_left, predict_passed_over, select_round
-from aliquot.campaigns.verifying import verify
+from aliquot.campaigns.verifying import verify, waits_for_verdicts
 from aliquot.clock import HOUR
 from aliquot.domain import CampaignState, Design, Outcome, Quality, RewardStatus
 from aliquot.ledger import (
@@ -32,6 +34,9 @@ from aliquot.ledger import (
 )
 from aliquot.ledger import lineages as branches
 from aliquot.trainer.policies import read_weights
+
+GLANCE = 0.5
+"""Seconds between looks at slow verifiers while a virtual clock stands still."""
 
 
 class Engine:
@@ -53,6 +58,9 @@ class Engine:
         expire(context)
         self._refit()
         self._finish_round()
+        if context.clock.virtual and waits_for_verdicts(context):
+            time.sleep(GLANCE)  # verifiers work in real time, and lab time stands still meanwhile
+            return CampaignState.RUNNING
         proposing = self._may_propose()
         if proposing:
             if not propose_seeds(context):
@@ -70,7 +78,9 @@ class Engine:
                 ProposalRow.campaign_id == context.campaign_id, ProposalRow.state == "verified"
             )
             begun = ~select(RewardRow.id).where(RewardRow.proposal_id == ProposalRow.id).exists()
-            without = select(ProposalRow.id).where(ProposalRow.campaign_id == context.campaign_id, begun)
+            without = select(ProposalRow.id).where(
+                ProposalRow.campaign_id == context.campaign_id, ProposalRow.state != "judging", begun
+            )
             due = session.exec(waiting).first() is not None or session.exec(without).first() is not None
         if due:
             select_round(context)
@@ -183,11 +193,12 @@ class Engine:
             more = self._may_go_on(session) and places_left(context, session) > 0
             budget = session.get(BudgetRow, (context.campaign_id, "experiments"))
         event = context.lab.next_event_at()
-        if not still_open and not more and event is None:
+        owed = waits_for_verdicts(context)
+        if not still_open and not more and not owed and event is None:
             return self._end(int(budget.limit) if budget else 0)
         if not context.clock.virtual:
             context.clock.wait_until(now + runtime.poll_seconds)
-        elif proposed or more:
+        elif proposed or more or owed:
             context.clock.wait_until(now + runtime.round_hours * HOUR)
         else:
             moments = [e.expires_at for e in still_open if e.expires_at is not None]

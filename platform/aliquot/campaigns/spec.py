@@ -47,6 +47,16 @@ class Proposing(Noun):
     """Experiments at the lab at once."""
 
 
+class Verifying(Noun):
+    """How verifiers are asked."""
+
+    wait_hours: float = Field(default=24 * 7.0, gt=0)
+    """Real time after which a slow verifier that has not answered is given up: the proposal is undecided."""
+    controls_hours: float = Field(default=24.0, gt=0)
+    """Real time between checks of the positive and negative controls that verifiers declare; the first is before the
+    first proposal."""
+
+
 class Selecting(Noun):
     """Which verified proposals the lab gets."""
 
@@ -102,6 +112,7 @@ class CampaignSpec(Noun):
     space: DesignSpace
     objective: Objective
     verifiers: tuple[VerifierRef, ...] = ()
+    verifying: Verifying = Verifying()
     lab: LabRef
     budget: Budget
     policy: PolicyConfig = PolicyConfig()

@@ -16,6 +16,7 @@ from aliquot.ledger.tables import (
     GroupRow,
     GroupUseRow,
     InboxRow,
+    JudgementRow,
     LineageRow,
     MeasurementRow,
     ObjectiveRow,
@@ -33,7 +34,8 @@ from aliquot.ledger.transitions import MOVES, StaleTransition, move
 __all__ = [
     "INLINE_LIMIT", "MOVES", "ArtifactStore", "AttemptRow", "BudgetEntryRow", "BudgetRow", "CampaignRow",
     "CheckpointRow", "DamagedArtifact", "DesignRow", "DispositionRow", "EventRow", "ExperimentRow", "GroupRow",
-    "GroupUseRow", "InboxRow", "Ledger", "LineageRow", "MeasurementRow", "ObjectiveRow", "PolicyVersionRow",
+    "GroupUseRow", "InboxRow", "JudgementRow", "Ledger", "LineageRow", "MeasurementRow", "ObjectiveRow",
+    "PolicyVersionRow",
     "ProposalRow", "ReuseRow", "RewardRow", "StaleTransition", "TrainerStatusRow", "TrajectoryRow", "VerdictRow",
     "VerifierMemoryRow", "move", "record", "seal", "unseal",
 ]  # fmt: skip

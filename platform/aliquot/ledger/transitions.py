@@ -35,7 +35,8 @@ MOVES: dict[type, Moves] = {
         failed="running cancelled",  # resumed after the cause was mended, or given up
     ),
     ProposalRow: _moves(
-        proposed="invalid refused verified undecided",
+        proposed="invalid judging refused verified undecided",
+        judging="refused verified undecided",  # a slow verifier has a ticket
         undecided="refused verified",
         verified="selected passed_over credited",
         invalid="",
