@@ -10,7 +10,8 @@ import sys
 import torch
 
 NAMES = (
-    "corrections", "delayed_learning", "learning", "main_job", "mismatch", "monitors", "priors", "revisions", "train_step",
+    "corrections", "delayed_learning", "learning", "main_job", "mismatch", "monitors", "priors", "revisions", "sandbox",
+    "train_step",
 )  # fmt: skip
 
 

@@ -1,5 +1,5 @@
-"""What is to be done with a result of which the first part is in: learn it and the difference later, learn it and replace
-it later, or wait for the last word?
+"""What is to be done with a result of which the first part is in: learn it and the difference later, learn it and
+replace it later, or wait for the last word?
 
 The campaign of `benchmarks.delayed_learning` with all else the same: two assays that return apart, the first after a
 third of the time. `difference` learns from both and adds what the second changes; `replace` takes the first back whole
@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 from benchmarks.delayed.cache import Job, results
 from benchmarks.delayed.curve import top_auc
-from benchmarks.delayed_learning import GROUP, OURS, TASKS
+from benchmarks.delayed.tasks import TASKS
+from benchmarks.delayed_learning import GROUP, OURS, TASK
 from benchmarks.harness import Goal, Report, interval
 
 MODES = ("wait", "difference", "replace")
@@ -27,7 +28,7 @@ IN_FLIGHT = 0.1
 
 def run(full: bool, say: Callable[[str], None]) -> Report:
     calls, seeds = FULL if full else QUICK
-    tasks = TASKS if full else TASKS[1:]
+    tasks = tuple(TASKS) if full else (TASK,)
     report = Report("revisions", seeds=list(seeds))
     jobs = [_job(task, mode, calls, seed) for seed in seeds for task in tasks for mode in MODES]
     found = results(jobs, processes=os.cpu_count() or 1, say=say)
@@ -36,13 +37,13 @@ def run(full: bool, say: Callable[[str], None]) -> Report:
         """Per seed, the mean over tasks."""
         return [sum(value(_job(task, mode, calls, seed)) for task in tasks) / len(tasks) for seed in seeds]
 
-    areas = {
-        mode: of(mode, lambda job: top_auc(found[job.name].outcome.scores, calls, calls // 100)) for mode in MODES
-    }
+    areas = {mode: of(mode, lambda job: top_auc(found[job.name].outcome.scores, calls, calls // 100)) for mode in MODES}
     for mode in MODES:
         report.metrics[f"{mode}.auc"] = interval(areas[mode])[0]
         for name in ("steps", "drift"):
-            report.metrics[f"{mode}.{name}"] = interval(of(mode, lambda job, n=name: found[job.name].outcome.counts[n]))[0]
+            report.metrics[f"{mode}.{name}"] = interval(
+                of(mode, lambda job, n=name: found[job.name].outcome.counts[n])
+            )[0]
     for mode in MODES[1:]:
         gains = [one - waited for one, waited in zip(areas[mode], areas["wait"], strict=True)]
         mean, low, high = interval(gains)

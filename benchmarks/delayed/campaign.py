@@ -1,9 +1,8 @@
 """A campaign of a policy alone: the real ledger, trainer and rollout engine, and nothing that selects.
 
-Always true here: a call is a new valid design. What is not valid is no call, and its reward is the floor; a design that
-is known already is no call, and its proposal is credited with what its design has been given and will be given. Each
-round draws one group from the newest version, hears what the laboratory has answered, and lets the trainer learn all
-that is due.
+Always true here: a call is a new valid design. What is not valid is no call, and neither is a design that was asked for
+before, which a verifier of novelty refuses: the reward of both is the floor. Each round draws one group from the newest
+version, hears what the laboratory has answered, and lets the trainer learn all that is due.
 """
 
 from __future__ import annotations
@@ -57,10 +56,9 @@ class Outcome:
 
 @dataclass
 class Book:
-    """Which proposals name which design, and what each was given."""
+    """Which proposal asked for which design, and how often each was given a reward."""
 
-    proposals: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    newest: dict[str, Answer] = field(default_factory=dict)
+    proposals: dict[str, int] = field(default_factory=dict)
     revisions: Counter[int] = field(default_factory=Counter)
 
 
@@ -94,9 +92,7 @@ def run(
                 campaign = session.get(CampaignRow, 1)
                 campaign.clock = float(laboratory.calls)  # type: ignore[union-attr]
                 for answer in laboratory.answers():
-                    book.newest[answer.key] = answer
-                    for proposal_id in book.proposals[answer.key]:
-                        _reward(session, book, proposal_id, answer)
+                    _reward(session, book, book.proposals[answer.key], answer)
             while (metrics := trainer.step()) is not None:
                 counts["steps"] += 1
                 for name in (*SUMMED, *AVERAGED):
@@ -142,7 +138,7 @@ def _propose(
             counts["invalid"] += 1
         elif key in book.proposals:
             counts["repeats"] += 1
-            state = "credited"
+            state = "refused"
         elif laboratory.calls >= calls:
             continue
         else:
@@ -152,16 +148,14 @@ def _propose(
         proposal = ProposalRow(
             campaign_id=1, group_id=group.id, position=position, trajectory_id=row.id, design_key=key,
             text=codec.text(trajectory.tokens.tolist()), state=state, created_at=now,
-            selection_probability=1.0 if key else None,
+            selection_probability=1.0 if state == "selected" else None,
         )  # fmt: skip
         session.add(proposal)
         session.flush()
-        if key is None:
+        if key is None or state == "refused":
             _reward(session, book, proposal.id, Answer("", 0.0, True, now))
-            continue
-        book.proposals[key].append(proposal.id)
-        if key in book.newest:
-            _reward(session, book, proposal.id, book.newest[key])
+        else:
+            book.proposals[key] = proposal.id
 
 
 def _reward(session: Session, book: Book, proposal_id: int, answer: Answer) -> None:

@@ -4,6 +4,10 @@ Always true of `Service.call`: it returns one entry for each item, in order, and
 does. An entry is the method's result or a `Failure`. When a batch fails, by an exception, a crash or a deadline, it is
 cut in half until the item that does it stands alone; only that item is marked and the others get their results.
 
+Code that is not trusted runs contained, and only where the machine has proven that it can contain it:
+`SandboxUnavailable` is the one thing that `call` raises, before any of the code has run. A worker serves one service
+and nothing else.
+
 Hosted code with a memory (methods `state` and `restore`) is transactional: the memory is copied out after each batch
 that succeeded, and a replaced worker gets the last copy, so a failed batch leaves no trace.
 """
@@ -11,17 +15,21 @@ that succeeded, and a replaced worker gets the last copy, so a failed batch leav
 from __future__ import annotations
 
 import secrets
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from aliquot.domain import Outcome
-from aliquot.isolation.frames import Call, Load, ProtocolError, Reply, decode_reply, frame, is_json
-from aliquot.isolation.launch import Limits
+from aliquot.isolation.containment import TRUSTED, Containment
+from aliquot.isolation.frames import Call, Contain, Load, ProtocolError, Reply, decode_reply, frame, is_json
+from aliquot.isolation.launch import MEBIBYTE, Limits
 from aliquot.isolation.process import WorkerLost, WorkerProcess
+from aliquot.isolation.proving import admit, launcher_for
+from aliquot.isolation.watchdog import resident
 
 BATCH_SECONDS = 60.0
 """Longest deadline of one exchange; a batch that may take longer goes in several."""
@@ -30,6 +38,13 @@ START_ATTEMPTS = 3
 DEFAULT_LIMITS = Limits()
 LOST_IN_A_ROW = 3
 """Items in a row that may each end the worker before the rest of the batch is left untried."""
+QUARANTINE_AFTER = 3
+"""Calls in a row in which untrusted code lost its worker and gave nothing, before it is no longer tried."""
+CONTAIN_SECONDS = 30.0
+"""Longest time a worker may take to start its interpreter and to contain itself."""
+LOOK_SECONDS = 0.25
+"""Time between two looks at how much memory a worker has."""
+ERROR_CHARACTERS = 8000
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,10 @@ class Service:
             a mapping of method names to functions from a list of items to as many results.
         argument: anything msgpack can say.
         startup_seconds: longest time the import and the factory may take.
-        recycle_after: batches after which the worker is replaced by a fresh one; None: never.
+        recycle_after: batches after which the worker is replaced by a fresh one; None: never. One that has grown by
+            half of its memory limit is replaced too.
+        containment: what the code is allowed; the default trusts it.
+        isolation: `batch` runs each batch in a fresh copy of the loaded worker, so that nothing is remembered.
     """
 
     def __init__(
@@ -72,25 +90,32 @@ class Service:
         limits: Limits = DEFAULT_LIMITS,
         startup_seconds: float = 60.0,
         recycle_after: int | None = 1000,
+        containment: Containment = TRUSTED,
+        isolation: Literal["worker", "batch"] = "worker",
     ):
         self.name = name
         self.controls: tuple[str, ...] = ()
         """Controls proven for the present worker."""
         self.failure: Failure | None = None
-        """Set once the worker cannot start: its code raises at import, or it died `START_ATTEMPTS` times in a row."""
+        """Set once the code is given up: it raises at import, its worker died `START_ATTEMPTS` times in a row while it
+        started, or it is in quarantine."""
         self.starts = 0
         """Worker processes started so far."""
         self.limits, self.startup_seconds, self.recycle_after = limits, startup_seconds, recycle_after
         """May be changed; a worker that runs keeps its limits until it is replaced."""
-        self._target, self._argument = target, argument
+        self.containment = containment
+        self._target, self._argument, self._forking = target, argument, isolation == "batch"
         self._process: WorkerProcess | None = None
+        self._worker: int | None = None
+        self._size, self._looked = 0, 0.0
+        self._lost_calls = 0
         self._memory: Any = None
         self._batches = 0
 
     @property
     def pid(self) -> int | None:
-        """Process id of the live worker, if there is one."""
-        return self._process.pid if self._process else None
+        """Process id of the live worker, if there is one, as this process sees it."""
+        return self._worker
 
     @property
     def memory(self) -> Any:
@@ -120,11 +145,16 @@ class Service:
 
         Returns:
             For each item, in order, the method's result or a `Failure`.
+
+        Raises:
+            SandboxUnavailable: the code is not trusted, and this machine cannot contain it. Nothing of it has run.
         """
+        if remembers and self._forking:
+            raise ValueError("code with a memory cannot run in a fresh copy for each batch")
         results: list[Any] = [None] * len(items)
         width = max(1, int(BATCH_SECONDS / seconds))
         waiting = deque((i, min(i + width, len(items))) for i in range(0, len(items), width))
-        lost = 0
+        lost, any_lost = 0, False
         while waiting:
             first, last = waiting.popleft()
             try:
@@ -138,12 +168,14 @@ class Service:
                 waiting.extendleft([(middle, last), (first, middle)])
                 continue
             results[first:last] = [_about(describe(item), failed.failure) for item in items[first:last]]
-            lost = lost + 1 if failed.lost else 0
+            lost, any_lost = lost + 1 if failed.lost else 0, any_lost or failed.lost
             if lost == LOST_IN_A_ROW and self.failure is None:
                 untried = Failure(f"not tried: the {lost} items before it each ended the worker of {self.name!r}")
                 for first, last in waiting:
                     results[first:last] = [_about(describe(item), untried) for item in items[first:last]]
                 break
+        fruitless = any_lost and all(isinstance(result, Failure) for result in results)
+        self._note_call(fruitless)
         for i, result in enumerate(results):
             if not isinstance(result, Failure) and not is_json(result):
                 results[i] = _about(describe(items[i]), NOT_JSON)
@@ -152,6 +184,18 @@ class Service:
     def close(self) -> None:
         """End the worker. A later call starts a new one."""
         self._stop()
+
+    def release(self) -> None:
+        """Try code again that was given up."""
+        self.failure, self._lost_calls = None, 0
+
+    def _note_call(self, fruitless: bool) -> None:
+        self._lost_calls = self._lost_calls + 1 if fruitless else 0
+        if self._lost_calls >= QUARANTINE_AFTER and self.failure is None and not self.containment.trusted:
+            about = (
+                f"{self.name!r} is in quarantine: {self._lost_calls} calls in a row ended its worker and gave nothing"
+            )
+            self.failure = Failure(about)
 
     def _attempt(self, method: str, items: list[Any], seconds: float, remembers: bool) -> list[Any]:
         process = self._ready()
@@ -166,9 +210,16 @@ class Service:
                 self._stop()
             raise
         self._batches += 1
-        if self._batches == self.recycle_after:
+        if self._batches == self.recycle_after or self._has_grown():
             self._stop()
         return results
+
+    def _has_grown(self) -> bool:
+        """Whether the worker holds so much more memory than after its start that it must be leaking."""
+        if time.monotonic() - self._looked < LOOK_SECONDS or self._worker is None:
+            return False
+        self._looked = time.monotonic()
+        return resident(self._worker) > self._size + self.limits.memory_mb * MEBIBYTE // 2
 
     def _ready(self) -> WorkerProcess:
         for attempt in range(1, START_ATTEMPTS + 1):
@@ -189,13 +240,23 @@ class Service:
 
     def _start(self) -> None:
         try:
-            process = self._process = WorkerProcess()
+            launcher = launcher_for(self.containment, self._target, self.limits)
+            process = self._process = WorkerProcess(launcher, self.limits)
         except OSError as error:
             raise _Failed(Failure(f"no process could be started: {error}"), lost=True) from None
         self.starts, self._batches = self.starts + 1, 0
         seconds = self.startup_seconds
-        load = Load(secrets.randbits(63), self._target, self._argument, self.limits, seconds)
-        self.controls = (*process.controls, *self._exchange(process, load, seconds).controls)
+        walls = process.launch.walls
+        contain = Contain(secrets.randbits(63), self.limits, walls, self._forking, CONTAIN_SECONDS)
+        said = self._exchange(process, contain, CONTAIN_SECONDS).controls
+        try:
+            self._worker, seen = admit(process, said)
+        except BaseException:
+            self._stop()
+            raise
+        self.controls = (*process.controls, *seen, *said)
+        self._exchange(process, Load(secrets.randbits(63), self._target, self._argument, seconds), seconds)
+        self._size, self._looked = resident(self._worker), time.monotonic()
         if self._memory is not None:
             self._run(process, "restore", [self._memory], seconds)
 
@@ -205,7 +266,7 @@ class Service:
             raise _Failed(Failure(f"the worker sent {len(reply.items)} results for {len(items)} items"), lost=True)
         return reply.items
 
-    def _exchange(self, process: WorkerProcess, request: Load | Call, seconds: float) -> Reply:
+    def _exchange(self, process: WorkerProcess, request: Contain | Load | Call, seconds: float) -> Reply:
         try:
             reply = decode_reply(process.exchange(frame(request), seconds))
         except WorkerLost as lost:
@@ -218,13 +279,13 @@ class Service:
         if reply.nonce != request.nonce:
             raise _Failed(Failure("the worker answered another request"), lost=True)
         if reply.error:
-            raise _Failed(Failure(reply.error.strip()), lost=reply.spent)
+            raise _Failed(Failure(reply.error[-ERROR_CHARACTERS:].strip()), lost=reply.spent)
         return reply
 
     def _stop(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process = None
+            self._process = self._worker = None
 
 
 def _about(item: str, failure: Failure) -> Failure:
