@@ -108,13 +108,8 @@ def test_doctor_says_of_everything_what_it_allows():
     assert all(name in table for name in found)
 
 
-def test_doctor_tells_a_sandbox_that_is_missing_from_one_that_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "not installed" in machine._sandbox().found
-    program = tmp_path / "bwrap"
-    program.write_text('#!/bin/sh\n[ "$1" = --version ] && echo bubblewrap 0.8.0 && exit\nexit 1\n')
-    program.chmod(0o755)
-    refused = machine._sandbox()
-    assert not refused.present and "refused" in refused.found
-    program.write_text("#!/bin/sh\necho bubblewrap 0.8.0\n")
+def test_doctor_says_whether_plugins_of_strangers_can_run(monkeypatch, tmp_path):
     assert machine._sandbox().present
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refused = machine._sandbox()
+    assert not refused.present and "refused" in refused.allows

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from aliquot.domain import ConfigError, Design
-from aliquot.verifiers.builtin.diversity import Diversity, DiversityConfig
-from aliquot.verifiers.builtin.novelty import Novelty, NoveltyConfig
-from aliquot.verifiers.builtin.qed import Qed, QedConfig
-from aliquot.verifiers.builtin.structural_alerts import StructuralAlerts, StructuralAlertsConfig
-from aliquot.verifiers.builtin.synthetic_accessibility import SyntheticAccessibility, SyntheticAccessibilityConfig
-from aliquot.verifiers.builtin.validity import Validity
+from aliquot.verifiers.builtin.molecules.diversity import Diversity, DiversityConfig
+from aliquot.verifiers.builtin.molecules.novelty import Novelty, NoveltyConfig
+from aliquot.verifiers.builtin.molecules.qed import Qed, QedConfig
+from aliquot.verifiers.builtin.molecules.structural_alerts import StructuralAlerts, StructuralAlertsConfig
+from aliquot.verifiers.builtin.molecules.synthetic_accessibility import (
+    SyntheticAccessibility,
+    SyntheticAccessibilityConfig,
+)
+from aliquot.verifiers.builtin.molecules.validity import Validity
 from aliquot.verifiers.registry import validate_config
 from aliquot.verifiers.sdk import Score, VerifierConfig
 

@@ -23,15 +23,6 @@ class Mine(PointwiseVerifier):
 """
 
 
-def test_the_digest_follows_source_and_configuration_and_defaults_count_as_written(tmp_path):
-    path = tmp_path / "plugin.py"
-    path.write_text(PLUGIN)
-    plain, written, other = (describe(f"{path}:Mine", c)["digest"] for c in ({}, {"penalty": 0.0}, {"penalty": 2}))
-    assert plain == written != other
-    path.write_text(PLUGIN + "\n# changed")
-    assert describe(f"{path}:Mine", {})["digest"] != plain
-
-
 @pytest.mark.parametrize(
     ("body", "says"),
     [

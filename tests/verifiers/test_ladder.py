@@ -117,7 +117,7 @@ def test_a_verdict_says_who_gave_it_with_what_code_at_what_cost_under_which_cont
     (verdict,) = (j.verdicts["hostile"] for j in hostile.verify(sequences("FRESHDESIGN")))
     assert (verdict.verifier, verdict.version, verdict.cost) == ("hostile", "3", 0.25)
     assert len(verdict.digest) == 64 and verdict.seconds > 0
-    assert {"process", "env_scrubbed", "rlimit_cpu"} <= {*verdict.controls}
+    assert {"bubblewrap", "env_scrubbed", "rlimit_cpu"} <= {*verdict.controls}
 
 
 def test_an_error_is_not_cached_but_a_verdict_is(hostile):

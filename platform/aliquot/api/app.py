@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from aliquot.api import campaigns, index, problems
+from aliquot.api import campaigns, index, plugins, problems
 from aliquot.api.bodies import BodyLimit
 from aliquot.api.folders import Folders
 from aliquot.api.supervisor import Supervisor
@@ -44,10 +44,11 @@ def create_app(data: Path) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.folders = folders
+    app.state.data, app.state.folders = data, folders
     problems.install(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_NAMES)
     app.include_router(campaigns.router, prefix=PREFIX)
+    app.include_router(plugins.router, prefix=PREFIX)
     app.include_router(index.router)
     return app

@@ -127,7 +127,7 @@ def _files(content: Any) -> Iterator[Problem]:
         kind = section.get("type") if isinstance(section, dict) else section
         if kind is not None and not isinstance(kind, str):
             yield f"{path}.type", repr(kind)[:80], "the name of a built-in or installed plugin, as text"
-        elif isinstance(kind, str) and ".py" in kind:
+        elif isinstance(kind, str) and (".py" in kind or "/" in kind or kind.startswith((".", "~"))):
             yield f"{path}.type", kind, "over HTTP only built-in and installed plugins; files are for `aliquot run`"
     if isinstance(lab, dict) and lab.get("path") is not None:
         yield "lab.path", lab["path"], "over HTTP the server chooses where a lab keeps its memory; leave it out"
@@ -138,7 +138,7 @@ def health() -> dict[str, str]:
     return {"status": "ok", "version": version("aliquot")}
 
 
-@router.post("/campaigns", status_code=HTTPStatus.CREATED, responses={400: {"model": ProblemDocument}, 413: {"model": ProblemDocument}, 415: {"model": ProblemDocument}})  # fmt: skip  # noqa: E501
+@router.post("/campaigns", status_code=HTTPStatus.CREATED, responses={400: {"model": ProblemDocument}, 413: {"model": ProblemDocument}, 415: {"model": ProblemDocument}, 503: {"model": ProblemDocument}})  # fmt: skip  # noqa: E501
 def submit(spec: Annotated[CampaignSpec, Depends(submitted)], folders: AllFolders, response: Response) -> CampaignView:
     """Submit a campaign: the same document as `aliquot run` reads, as JSON or YAML."""
     made = view(folders.create(spec), folders)

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 
 from aliquot.domain import ConfigError
 from aliquot.domain.errors import Problem
+from aliquot.isolation.containment import SandboxUnavailable
 
 SHOWN = 300
 """Longest value, in characters of JSON, that is sent back."""
@@ -65,6 +66,12 @@ def install(app: FastAPI) -> None:
         detail = f"{error.source}: {count} problem{'s' if count != 1 else ''}; nothing was made"
         return problem(request, HTTPStatus.UNPROCESSABLE_ENTITY, detail, error.problems)
 
+    @app.exception_handler(SandboxUnavailable)
+    def not_contained(request: Request, error: SandboxUnavailable) -> JSONResponse:
+        problems = [("sandbox", None, reason) for reason in error.reasons]
+        detail = "this machine cannot contain a plugin that is not trusted, so none is run; nothing was made"
+        return problem(request, HTTPStatus.SERVICE_UNAVAILABLE, detail, problems)
+
     @app.exception_handler(RequestValidationError)
     def wrong_parameter(request: Request, error: RequestValidationError) -> JSONResponse:
         problems = [(".".join(map(str, e["loc"])), e["input"], e["msg"]) for e in error.errors()]
@@ -72,7 +79,9 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> JSONResponse:
-        return problem(request, error.status_code, str(error.detail))
+        answer = problem(request, error.status_code, str(error.detail))
+        answer.headers.update(error.headers or {})
+        return answer
 
 
 def _shown(value: object) -> Any:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
 
+from aliquot.api.admin import create_key
 from aliquot.api.app import create_app
 from aliquot.domain import ConfigError
+from aliquot.verifiers.opening import DATA_FOLDERS
 
 LOOPBACK = ("127.0.0.1", "localhost")
 
@@ -42,5 +45,9 @@ def serve(host: str, port: int, data: Path, say: Callable[[str], None]) -> None:
             raise ConfigError("aliquot serve", [("--port", port, remedy)]) from None
         with listening:
             address = f"http://{host}:{listening.getsockname()[1]}"
+            # Strangers' campaigns may name files of this folder, and no others of this machine.
+            os.environ.setdefault(DATA_FOLDERS, str((data / "files").resolve()))
             say(f"Campaigns at {address}/   API at {address}/api/v1   kept in {data}   Ctrl-C stops.")
+            if key := create_key(data):
+                say(f"The administrator's key, shown this once: {key}")
             uvicorn.Server(uvicorn.Config(create_app(data), log_level="warning")).run(sockets=[listening])

@@ -13,6 +13,7 @@ from sqlmodel import Session, col, func, select
 
 from aliquot.campaigns.collecting import collect
 from aliquot.campaigns.context import Context, design_of
+from aliquot.campaigns.controls import Controls
 from aliquot.campaigns.dispatching import dispatch, expire
 from aliquot.campaigns.learner import Learner
 from aliquot.campaigns.progress import newest_rewards
@@ -43,7 +44,7 @@ class Engine:
     """Runs one campaign, tick by tick."""
 
     def __init__(self, context: Context, learner: Learner):
-        self.context, self.learner = context, learner
+        self.context, self.learner, self.controls = context, learner, Controls(context)
         self._measurements = -1
         self._begun_at = self._round()  # patience begins anew when a person resumes a campaign
         self._refit()  # as it stood when the last tick ended: the next one imputes before it fits again
@@ -51,6 +52,8 @@ class Engine:
     def tick(self) -> CampaignState:
         """One round; returns the campaign's state after it."""
         context = self.context
+        if broken := self.controls.broken():
+            return self._blocked(f"a control does not hold: {broken}")
         self.learner.advance(self._newest_reward() if context.clock.virtual else 0)
         if self._paused():
             return CampaignState.PAUSED
@@ -212,7 +215,8 @@ class Engine:
         with context.ledger.read() as session:
             outage = self._outage(session) if self._run_dry(session) and not self._target_reached(session) else ""
         if outage:
-            return self._blocked(outage)
+            rounds = context.spec.stopping.patience
+            return self._blocked(f"nothing could be sent in {rounds} rounds: {outage}")
         self.learner.finish()
         if self._paused():
             return CampaignState.PAUSED
@@ -226,13 +230,13 @@ class Engine:
             move(session, campaign, state, context.clock.now(), reason=reason, clock=context.clock.now())
         return state
 
-    def _blocked(self, outage: str) -> CampaignState:
-        """Nothing new went to the lab because something is broken, not because there is nothing: a person must look."""
+    def _blocked(self, reason: str) -> CampaignState:
+        """Something is broken, and a person must look before the campaign can go on."""
         self.learner.stop()
         with self.context.ledger.write() as session:
-            at, rounds = self.context.clock.now(), self.context.spec.stopping.patience
-            reason = f"nothing could be sent in {rounds} rounds: {outage}"[:2000]
-            move(session, self.context.campaign(session), CampaignState.BLOCKED, at, reason=reason, clock=at)
+            at = self.context.clock.now()
+            campaign = self.context.campaign(session)
+            move(session, campaign, CampaignState.BLOCKED, at, reason=reason[:2000], clock=at)
         return CampaignState.BLOCKED
 
     def _paused(self) -> bool:

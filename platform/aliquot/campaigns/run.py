@@ -22,11 +22,13 @@ from aliquot.campaigns.guard import GuardedLab
 from aliquot.campaigns.learner import InlineLearner, Learner, NoLearner, ProcessLearner
 from aliquot.campaigns.leavings import write_results
 from aliquot.campaigns.progress import Progress, progress
+from aliquot.campaigns.reverifying import Reverified, reverify
 from aliquot.campaigns.spec import CampaignSpec
 from aliquot.campaigns.verifying import restore_memory
 from aliquot.clock import EPOCH, Clock, RealClock, VirtualClock
 from aliquot.domain import CampaignState, ConfigError, Design, InvalidDesign
 from aliquot.domain.spaces import BOS
+from aliquot.isolation.containment import SandboxUnavailable
 from aliquot.lab_adapters import create_lab
 from aliquot.ledger import BudgetRow, CampaignRow, Ledger, ObjectiveRow, move
 from aliquot.surrogates import ObjectiveSurrogate
@@ -132,8 +134,10 @@ class CampaignRun:
                 for part in (context.ladder, context.rollouts, context.lab):
                     opened.callback(part.close)
                 state = self._ticks(context, learner, on_progress, stop)
+            except SandboxUnavailable as error:
+                state = self._leave(CampaignState.BLOCKED, str(error))
             except Exception as error:
-                self._fail(error)
+                self._leave(CampaignState.FAILED, f"{type(error).__name__}: {error}")
                 raise
         on_progress(self.progress())
         return state
@@ -152,6 +156,16 @@ class CampaignRun:
             elif state is CampaignState.PAUSED:
                 learner.stop()
         return state
+
+    def reverify(self, verifier: str, version: str | None = None) -> Reverified:
+        """Judge again what a verifier judged under other code, and revise rewards. Raises as `reverifying.reverify`."""
+        torch.set_num_threads(1)
+        with ExitStack() as opened:
+            context = self.context()
+            for part in (context.ladder, context.rollouts, context.lab):
+                opened.callback(part.close)
+            Engine(context, NoLearner(self.ledger, context.folder, self.campaign_id))  # with its surrogate fitted
+            return reverify(context, verifier, version)
 
     def write_results(self) -> list[Path]:
         """results.csv, report.html, summary.json and config.yaml in the run's folder."""
@@ -206,13 +220,14 @@ class CampaignRun:
             surrogate=ObjectiveSurrogate(spec.objective, spec.space, spec.seed, spec.selecting.minimum_observations),
         )
 
-    def _fail(self, error: Exception) -> None:
+    def _leave(self, state: CampaignState, reason: str) -> CampaignState:
         """Say in the ledger why the run ended; it can be resumed once the cause is mended."""
         with self.ledger.write() as session:
             campaign = session.get(CampaignRow, self.campaign_id)
             assert campaign is not None
             if campaign.state == CampaignState.RUNNING:
-                move(session, campaign, "failed", campaign.clock, reason=f"{type(error).__name__}: {error}"[:2000])
+                move(session, campaign, state, campaign.clock, reason=reason[:2000])
+        return state
 
     def _pause(self, context: Context) -> CampaignState:
         with self.ledger.write() as session:

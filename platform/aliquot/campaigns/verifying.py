@@ -68,7 +68,7 @@ def _settle(context: Context, before: Board, after: Board) -> None:
             for key, one in after.items()
         }
         for key, verdicts in fresh.items():
-            session.add_all(_row(context, key, verdict, at) for verdict in verdicts)
+            session.add_all(verdict_row(context, key, verdict, at) for verdict in verdicts)
         _wait(context, session, before, after)
         for proposal in _proposals(context, session, after):
             _move(session, proposal, after[str(proposal.design_key)], at)
@@ -145,7 +145,8 @@ def _reason(judgement: Judgement) -> str:
     return "; ".join(f"{name}: {reason}" for name, reason in said)[:2000]
 
 
-def _row(context: Context, key: str, verdict: Verdict, at: float) -> VerdictRow:
+def verdict_row(context: Context, key: str, verdict: Verdict, at: float) -> VerdictRow:
+    """A verdict as it stands in the ledger."""
     return VerdictRow(
         campaign_id=context.campaign_id, design_key=key, verifier=verdict.verifier, plugin_version=verdict.version,
         digest=verdict.digest, score=verdict.score, accepted=verdict.accepted, reason=verdict.reason,

@@ -16,8 +16,11 @@ except ModuleNotFoundError:  # a plain `pip install aliquot` carries the SDKs al
 else:
     from aliquot.cli.check import check
     from aliquot.cli.doctor import doctor
+    from aliquot.cli.plugin import app as plugin
     from aliquot.cli.pretrain import pretrain
+    from aliquot.cli.reverify import reverify
     from aliquot.cli.run import run
+    from aliquot.cli.sandbox import sandbox
     from aliquot.cli.serve import serve
     from aliquot.cli.version import version
 
@@ -28,7 +31,9 @@ else:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for command in (run, check, pretrain, serve, doctor, version):
+    for command in (run, check, reverify, pretrain, serve, doctor, version):
         app.command()(command)
+    app.add_typer(plugin, name="plugin")
+    app.add_typer(sandbox, name="sandbox")
 
 __all__ = ["app"]

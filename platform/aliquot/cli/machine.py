@@ -95,16 +95,14 @@ def _gpu() -> Finding:
 
 
 def _sandbox() -> Finding:
-    workers = "verifiers run in worker processes under limits of time, memory and files"
-    program = shutil.which("bwrap")
-    if program is None:
-        return Finding("sandbox", False, "bubblewrap is not installed", f"{workers}; no namespaces around them")
-    label = _first_line(program, "--version") or "bubblewrap"
-    trial = (program, "--unshare-all", "--ro-bind", "/", "/", "true")
-    if _first_line(*trial) is None:
-        return Finding("sandbox", False, f"{label}, but namespaces are refused here", f"{workers}; no namespaces")
-    recipe = "root: mounts, then a change of user" if os.geteuid() == 0 else "user: a user namespace"
-    return Finding("sandbox", True, f"{label}, namespaces work; recipe {recipe}", f"{workers}; namespaces at hand")
+    from aliquot.isolation.doctor import examine
+
+    examination = examine()
+    held = sum(control.held for control in examination.controls)
+    found = f"{examination.tier}: {held} of {len(examination.controls)} controls held (aliquot sandbox doctor)"
+    if examination.sufficient:
+        return Finding("sandbox", True, found, "plugins of strangers run, contained")
+    return Finding("sandbox", False, found, "built-in verifiers only; plugins of strangers are refused")
 
 
 def _vllm() -> Finding:

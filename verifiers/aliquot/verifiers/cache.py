@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from threading import Lock
 
 from aliquot.domain import Verdict
 
@@ -13,21 +14,24 @@ class VerdictCache:
     def __init__(self, size: int = 100_000):
         self.size, self.hits, self.misses = size, 0, 0
         self._verdicts: OrderedDict[tuple[str, str], Verdict] = OrderedDict()
+        self._lock = Lock()  # campaigns of one server share it, each from a thread of its own
 
     def get(self, digest: str, key: str) -> Verdict | None:
         """The verdict on the design of this canonical key, as it was given, or None."""
-        verdict = self._verdicts.get((digest, key))
-        if verdict is None:
-            self.misses += 1
-            return None
-        self.hits += 1
-        self._verdicts.move_to_end((digest, key))
-        return verdict
+        with self._lock:
+            verdict = self._verdicts.get((digest, key))
+            if verdict is None:
+                self.misses += 1
+                return None
+            self.hits += 1
+            self._verdicts.move_to_end((digest, key))
+            return verdict
 
     def put(self, key: str, verdict: Verdict) -> None:
         """Remember a verdict; one with an error is passed over."""
         if verdict.error is not None:
             return
-        self._verdicts[verdict.digest, key] = verdict
-        while len(self._verdicts) > self.size:
-            self._verdicts.popitem(last=False)
+        with self._lock:
+            self._verdicts[verdict.digest, key] = verdict
+            while len(self._verdicts) > self.size:
+                self._verdicts.popitem(last=False)

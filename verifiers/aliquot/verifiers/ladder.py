@@ -5,7 +5,8 @@ it stops; a stage that is not required only adds its verdict. Where a design sta
 so that a judgement can be stored, and polled by another process weeks later.
 
 Always true: built-in verifiers share one worker process; each other verifier has a worker of its own. Nothing that a
-verifier does raises here; it becomes a verdict with a typed error, and leaves the design undecided.
+verifier does raises here; it becomes a verdict with a typed error, and leaves the design undecided. What does raise is
+a machine that cannot contain a verifier that is not trusted: `SandboxUnavailable`, before it has judged anything.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from pydantic import JsonValue
 
 from aliquot.domain import ConfigError, Design, Noun, Verdict
 from aliquot.isolation.host import Service
-from aliquot.verifiers import registry
+from aliquot.verifiers import opening, registry
 from aliquot.verifiers.cache import VerdictCache
 from aliquot.verifiers.stage import Stage, Ticket, VerifierRef
+from aliquot.verifiers.tally import StageReport, advice
 
 
 class Judgement(Noun):
@@ -35,6 +37,9 @@ class Judgement(Noun):
     """Ticket of each slow verifier that has not answered."""
     accepted: bool | None = None
     """Whether every required stage accepts it; None: undecided, for a required stage failed or has not answered."""
+    score: float | None = None
+    """Mean of the scores there are, by the stages' weights, each in its own units; None: no stage of any weight has
+    given one."""
 
 
 class VerifierLadder:
@@ -84,6 +89,14 @@ class VerifierLadder:
                 board[i] = _noted(board[i], stage, answer)
         return self._climb(board)
 
+    def reports(self) -> list[StageReport]:
+        """How each stage went so far: designs, refusals, seconds, money."""
+        return [stage.report() for stage in self.stages]
+
+    def advice(self) -> list[str]:
+        """Orders of the stages that would cost less, in words."""
+        return advice(self.reports())
+
     def state(self) -> dict[str, JsonValue]:
         """The memories of the set verifiers by name, as JSON values, for the campaign to save."""
         memories: dict[str, JsonValue] = {}
@@ -96,6 +109,21 @@ class VerifierLadder:
         """Take the memories that `state` gave. Names that the ladder does not have are passed over."""
         for service, names in self._memories:
             service.restore({name: state[name] for name in names if name in state})
+
+    @contextmanager
+    def forgetting(self, stage: Stage) -> Iterator[None]:
+        """What a set verifier is asked within starts from an empty memory, and is forgotten afterwards.
+
+        Its worker is replaced twice; the verifiers that share it keep their memories.
+        """
+        service = next(service for service, names in self._memories if stage.name in names)
+        held = service.memory
+        others = {name: memory for name, memory in (held or {}).items() if name != stage.name}
+        service.restore(others)
+        try:
+            yield
+        finally:
+            service.restore(held)
 
     def close(self) -> None:
         """End the workers."""
@@ -115,7 +143,7 @@ class VerifierLadder:
             if here:
                 for i, answer in zip(here, stage.judge([board[i].design for i in here]), strict=True):
                     board[i] = _noted(board[i], stage, answer)
-        return [j.model_copy(update={"accepted": self._accepted(j)}) for j in board]
+        return [j.model_copy(update={"accepted": self._accepted(j), "score": self._score(j)}) for j in board]
 
     def _next(self, judgement: Judgement) -> Stage | None:
         """The stage that a design visits next, or None where it stops."""
@@ -135,6 +163,14 @@ class VerifierLadder:
         ]
         return False if False in opinions else None if None in opinions else True
 
+    def _score(self, judgement: Judgement) -> float | None:
+        pairs = [
+            (stage.weight, verdict.score)
+            for stage in self.stages
+            if (verdict := judgement.verdicts.get(stage.name)) and verdict.score is not None and stage.weight > 0
+        ]
+        return sum(w * score for w, score in pairs) / sum(w for w, _ in pairs) if pairs else None
+
     def _build(self, refs: Sequence[VerifierRef], kind: str | None, base: Path | None) -> list[Stage]:
         names = [ref.name for ref in refs]
         if twice := [i for i, name in enumerate(names) if name in names[:i]]:
@@ -150,10 +186,10 @@ class VerifierLadder:
         problems: list[tuple[str, object, str]] = []
         for group in groups:
             with _placed(group[0]):
-                service, said = registry.open_service([(names[i], references[i], refs[i].config) for i in group])
+                service, said = opening.open_service([(names[i], references[i], refs[i].config) for i in group], base)
             self._services.append(service)
             for i, description in zip(group, said, strict=True):
-                problems += [(f"{i}.{path}", value, remedy) for path, value, remedy in description["problems"]]
+                problems += [(f"{i}.{problem.path}", problem.value, problem.remedy) for problem in description.problems]
                 stages[i] = Stage(refs[i], description, service, self.cache)
                 if kind is not None and kind not in stages[i].kinds:
                     remedy = f"judges {' and '.join(stages[i].kinds)} only; the campaign designs {kind}"

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import Field, JsonValue, ValidationError, model_validator
 
-from aliquot.domain import Design, Noun, Verdict, VerdictError
+from aliquot.domain import Design, Noun, Outcome, Verdict, VerdictError
 from aliquot.isolation.host import Failure, Service
 from aliquot.verifiers.cache import VerdictCache
-from aliquot.verifiers.sdk import Needs
+from aliquot.verifiers.description import Description
+from aliquot.verifiers.tally import StageReport, Tally
 
 
 class Ticket(str):
@@ -33,6 +35,9 @@ class VerifierRef(Noun):
     """Its own configuration."""
     required: bool = True
     """Whether a design that it refuses is refused."""
+    weight: float = Field(default=1.0, ge=0)
+    """How much its score counts in a judgement's own score, the weighted mean; 0: it only filters. Rewards come from
+    the objective, not from here."""
 
     @model_validator(mode="before")
     @classmethod
@@ -44,23 +49,24 @@ class Stage:
     """A verifier of a campaign.
 
     Args:
-        said: what it says of itself, `hosting.describe`.
+        said: what it says of itself.
         service: the worker that holds it.
     """
 
-    def __init__(self, ref: VerifierRef, said: dict[str, Any], service: Service, cache: VerdictCache):
-        self.name, self.required = ref.name, ref.required
-        self.version, self.digest = said["version"], said["digest"]
-        self.style, self.kinds, self.cost = said["style"], tuple(said["kinds"]), said["cost"]
-        self._seconds = Needs(**said["needs"]).seconds
+    def __init__(self, ref: VerifierRef, said: Description, service: Service, cache: VerdictCache):
+        self.name, self.required, self.weight = ref.name, ref.required, ref.weight
+        self.version, self.digest = said.version, said.digest
+        self.style, self.kinds, self.cost = said.style, said.kinds, said.cost
+        self.said = said
+        self._tally = Tally()
+        self._seconds = said.needs.seconds
         self._service, self._cache = service, cache
-        self._cached = self.style == "pointwise" and said["deterministic"]
+        self._cached = self.style == "pointwise" and said.deterministic
 
     def judge(self, designs: Sequence[Design]) -> list[Verdict | Ticket]:
         """A verdict on each design, in order, or a ticket where the verifier is slow."""
         if not self._cached:
-            method = "submit" if self.style == "slow" else "verify"
-            return self._ask(method, designs)
+            return self._counted(self.ask(designs))
         found: dict[str, Verdict | Ticket] = {}
         unknown: dict[str, Design] = {}
         for design in designs:
@@ -68,7 +74,9 @@ class Stage:
                 found[design.key] = held.model_copy(update={"verifier": self.name, "seconds": 0.0, "cost": 0.0})
             else:
                 unknown[design.key] = design
-        for design, verdict in zip(unknown.values(), self._ask("verify", list(unknown.values())), strict=True):
+        self._tally.cached += len(designs) - len(unknown)
+        asked = self._counted(self.ask(list(unknown.values())))
+        for design, verdict in zip(unknown.values(), asked, strict=True):
             found[design.key] = verdict
             if isinstance(verdict, Verdict):
                 self._cache.put(design.key, verdict)
@@ -76,6 +84,14 @@ class Stage:
 
     def poll(self, designs: Sequence[Design], tickets: Sequence[str]) -> list[Verdict | Ticket]:
         """Verdicts of those tickets that are ready, the tickets themselves where they are not."""
+        verdicts = self.look(designs, tickets)
+        answered: list[Verdict | Ticket] = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
+        self._tally.waiting = max(0, self._tally.waiting - len(answered))
+        self._counted(answered)
+        return verdicts
+
+    def look(self, designs: Sequence[Design], tickets: Sequence[str]) -> list[Verdict | Ticket]:
+        """The same, and nothing is counted."""
         names = {ticket: design.text for ticket, design in zip(tickets, designs, strict=True)}
         answers, seconds = self._call("poll", list(tickets), lambda ticket: f"{names[ticket]} (ticket {ticket})")
         return [
@@ -83,12 +99,25 @@ class Stage:
             for design, ticket, answer in zip(designs, tickets, answers, strict=True)
         ]
 
-    def _ask(self, method: str, designs: Sequence[Design]) -> list[Verdict | Ticket]:
+    def report(self) -> StageReport:
+        """How it went so far."""
+        about = {"name": self.name, "required": self.required, "weight": self.weight, "style": self.style}
+        return StageReport(**about, **asdict(self._tally))
+
+    def ask(self, designs: Sequence[Design], keep: bool = True) -> list[Verdict | Ticket]:
+        """What `judge` asks, of the worker itself: nothing is looked up, cached, or counted.
+
+        Args:
+            keep: False: the memory of a set verifier is thrown away afterwards, and need not be undone on a failure.
+        """
+        method = "submit" if self.style == "slow" else "verify"
         items = [[design.kind, design.value] for design in designs]
-        answers, seconds = self._call(method, items, lambda item: Design(kind=item[0], value=item[1]).text)
+        answers, seconds = self._call(method, items, _text, keep)
         return [self._judged(design, answer, seconds) for design, answer in zip(designs, answers, strict=True)]
 
-    def _call(self, method: str, items: list[Any], describe: Callable[[Any], str]) -> tuple[list[Any], float]:
+    def _call(
+        self, method: str, items: list[Any], describe: Callable[[Any], str], keep: bool = True
+    ) -> tuple[list[Any], float]:
         """Answers, and the time each took on average, seconds."""
         if not items:
             return [], 0.0
@@ -98,9 +127,21 @@ class Stage:
             items,
             seconds=self._seconds,
             describe=describe,
-            remembers=self.style == "set",
+            remembers=keep and self.style == "set",
         )
         return answers, (time.perf_counter() - begun) / len(items)
+
+    def _counted(self, answers: list[Verdict | Ticket]) -> list[Verdict | Ticket]:
+        for answer in answers:
+            if isinstance(answer, Ticket):
+                self._tally.waiting += 1
+                continue
+            self._tally.judged += 1
+            self._tally.failed += answer.error is not None
+            self._tally.refused += answer.accepted is False
+            self._tally.seconds += answer.seconds
+            self._tally.money += answer.cost
+        return answers
 
     def _judged(self, design: Design, answer: Any, seconds: float) -> Verdict | Ticket:
         if self.style == "slow" and isinstance(answer, dict) and isinstance(answer.get("ticket"), str):
@@ -116,12 +157,35 @@ class Stage:
             "controls": self._service.controls,
         }
         if isinstance(answer, Failure):
-            return Verdict(**about, error=VerdictError(outcome=answer.outcome, message=answer.message))
+            message = answer.message + self._advice(answer)
+            return Verdict(**about, error=VerdictError(outcome=answer.outcome, message=message))
         try:
             if "error" in answer:
-                return Verdict(**about, error=VerdictError(message=f"{design.text}: {self.name} {answer['error']}"))
+                outcome = Outcome(answer.get("outcome", Outcome.INFRASTRUCTURE_ERROR))
+                message = f"{design.text}: {self.name} {answer['error']}"
+                return Verdict(**about, error=VerdictError(outcome=outcome, message=message))
+            if (of := answer.get("of", design.key)) != design.key:
+                message = f"{design.text}: {self.name} gave the score of another design ({of}) for its ticket"
+                return Verdict(**about, error=VerdictError(message=message))
             said = {key: answer[key] for key in ("score", "accepted", "reason", "values")}
             return Verdict.model_validate({**about, **said, "cost": self.cost}, strict=True)
-        except (ValidationError, KeyError, TypeError) as error:
+        except (ValidationError, KeyError, ValueError, TypeError) as error:
             message = f"{design.text}: the worker of {self.name} sent no proper answer: {error}"
             return Verdict(**about, error=VerdictError(message=message))
+
+    def _advice(self, failure: Failure) -> str:
+        """What its author can do, where that is not plain from what happened."""
+        needs = self.said.needs
+        if failure.outcome is Outcome.TIMED_OUT:
+            return f"\nIt declares Needs(seconds={needs.seconds:g}) for one design; make it quicker, or declare more."
+        if "MemoryError" in failure.message or "out of memory" in failure.message or "SIGKILL" in failure.message:
+            return (
+                f"\nIt declares Needs(memory_mb={needs.memory_mb}) for its worker; let go of memory, or declare more."
+            )
+        if "exactly one result per item is wanted" in failure.message:
+            return "\nA design that cannot be judged gets Score(0.0, accepted=False, reason=…), or raises."
+        return ""
+
+
+def _text(item: Any) -> str:
+    return Design(kind=item[0], value=item[1]).text
