@@ -13,7 +13,7 @@ from tests.campaigns.tiny import spec
 
 PLUGINS = Path(__file__).parent / "plugins" / "controlled.py"
 RAMP = {"desirability": {"type": "ramp", "low": 0.0, "high": 1.0}}
-STRICT = '''
+STRICT = """
 
 class Strict(Purines):
     name = "strict"
@@ -21,7 +21,7 @@ class Strict(Purines):
     def verify(self, designs):
         for design, score in zip(designs, super().verify(designs), strict=True):
             yield Score(score.score, accepted=not str(design.value).startswith("T"), reason="begins with T")
-'''
+"""
 
 
 @pytest.fixture
@@ -48,14 +48,14 @@ def test_what_is_refused_no_longer_or_now_and_what_is_scored_anew(campaign):
     campaign, plugin = campaign
     before = proposals(campaign)
     source = plugin.read_text().replace('name = "strict"', 'name, version = "strict", "2"')
-    plugin.write_text(source.replace('startswith("T")', 'startswith("G")').replace("in \"AG\"", "in \"AC\""))
+    plugin.write_text(source.replace('startswith("T")', 'startswith("G")').replace('in "AG"', 'in "AC"'))
     with pytest.raises(ConfigError, match="version 2 today"):
         campaign.reverify("v", "3")
     found = campaign.reverify("v", "2")
     after = proposals(campaign)
     assert found.judged > 0 and found.errors == 0
     assert found.rewards == sum(before[i] != after[i] for i in before)
-    for i, (state, first, reward) in after.items():
+    for state, first, reward in after.values():
         if first == "G":
             assert reward[1] == 0.0  # the objective's floor
         elif state == "refused":
@@ -77,7 +77,8 @@ def test_a_verifier_that_is_not_there_is_said(campaign):
 def test_what_cannot_be_judged_again_keeps_its_verdict(campaign):
     campaign, plugin = campaign
     before = proposals(campaign)
-    plugin.write_text(plugin.read_text().replace("for design, score", "raise OSError('licence')\n        for design, score"))
+    broken = "raise OSError('licence')\n        for design, score"
+    plugin.write_text(plugin.read_text().replace("for design, score", broken))
     found = campaign.reverify("v")
     assert found.judged == found.errors > 0 and found.rewards == 0
     assert proposals(campaign) == before

@@ -12,6 +12,7 @@ from aliquot.ledger import JudgementRow, ProposalRow, VerdictRow
 from tests.campaigns.test_run import check, run
 from tests.campaigns.tiny import spec
 
+
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     monkeypatch.setattr(engine, "GLANCE", 0.05)

@@ -113,7 +113,7 @@ def test_needs_become_limits_and_containment():
     needs = [Needs(memory_mb=512, processes=8), Needs(memory_mb=1024, network=("example.org",), gpu=True)]
     limits = limits_of(needs)
     assert (limits.memory_mb, limits.processes, limits.scratch_mb) == (1024, 64, 64)
-    held = containment_of([resolve("qed")], needs)
+    held = containment_of([resolve("qed"), resolve("validity")], needs)
     assert held.trusted and held.network == ("example.org",) and held.gpu
 
 

@@ -75,7 +75,7 @@ def check(
         from aliquot.verifiers.kit.judging import QUICK, Settings
 
         _contained(target, trust)
-        _build_environment(target, wheels)
+        _build_environment(target, wheels, config)
         settings, chosen = QUICK if quick else Settings(), _read(config)
         base = config.parent if config is not None else None
         if config is not None and target.startswith("."):
@@ -92,6 +92,13 @@ def check(
             _summarise(report)
         if not report.passed:
             raise typer.Exit(1)
+
+
+@app.command()
+def prepare(target: Target, config: Config = None, wheels: Wheels = None) -> None:
+    """Build the environment that a verifier pins, unless it is there. Nothing of the verifier runs."""
+    with reported():
+        _build_environment(target, wheels, config)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -275,15 +282,17 @@ def _contained(target: str, trust: bool) -> None:
         raise SandboxUnavailable(found.reasons)
 
 
-def _build_environment(target: str, wheels: Path | None) -> None:
-    """Build the environment that a file or folder pins, once."""
+def _build_environment(target: str, wheels: Path | None, config: Path | None = None) -> None:
+    """Build the environment that a file, a folder, or an adapter under this configuration pins, once."""
     from aliquot.verifiers import environment
+    from aliquot.verifiers.hosting import describe
     from aliquot.verifiers.registry import resolve
 
-    reference = resolve(target)
-    if reference.origin != "path" or reference.root is None:
-        return
-    pins = environment.pins_of(reference.root)
+    reference, pins = resolve(target), tuple[str, ...]()
+    if reference.origin == "adapter":
+        pins = tuple(describe(reference.target, _read(config) or {})["needs"]["requirements"])
+    elif reference.origin == "path" and reference.root is not None:
+        pins = environment.pins_of(reference.root)
     if pins and environment.python_of_pins(pins) is None:
         typer.echo(f"Building its environment: {', '.join(pins)}", err=True)
         environment.build(pins, wheels=wheels)

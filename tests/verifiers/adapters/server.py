@@ -24,7 +24,9 @@ def bent(how: str, found: list[dict[str, Any]]) -> Any:
     match how:
         case "shifted":
             scores = [entry["score"] for entry in found]
-            return [{**entry, "id": state["last"][i]["id"]} for i, entry in enumerate(found)] if state["last"] else scores
+            return (
+                [{**entry, "id": state["last"][i]["id"]} for i, entry in enumerate(found)] if state["last"] else scores
+            )
         case "twice":
             return [*found, {**found[0], "score": 99}]
         case "one less":
@@ -108,7 +110,8 @@ class Handler(BaseHTTPRequestHandler):
                     time.sleep(0.1)
                 return None
         answer = bent(how, found)
-        state["last"] = designs
+        if how == "well":
+            state["last"] = designs
         return self.send(200, {"verdicts": answer})
 
     def start(self, how: Any, designs: list[dict[str, Any]]) -> None:

@@ -149,5 +149,5 @@ def test_a_task_whose_scores_depend_on_each_other_is_refused_with_what_to_do(tas
 
 
 def test_an_environment_that_is_not_built_is_told_with_the_command_that_builds_it(verdicts):
-    with pytest.raises(ConfigError, match=r"\(molscore==1\.9\.4\) is not built yet: aliquot plugin prepare molscore"):
+    with pytest.raises(ConfigError, match=r"\(molscore==1\.9\.4, …\) is not built yet: aliquot plugin prepare mol"):
         verdicts("molscore", [ASPIRIN], task="GuacaMol:Albuterol_similarity", requirements=["molscore==1.9.4"])

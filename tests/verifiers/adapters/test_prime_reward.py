@@ -12,7 +12,7 @@ from aliquot.domain import ConfigError, Design
 from aliquot.verifiers.adapters.prime_reward import TESTED, PrimeReward, judge_of
 from aliquot.verifiers.sdk import NoScore
 
-TASK = '''
+TASK = """
 import verifiers.v1 as vf
 
 assert vf.Task.__module__ == "verifiers.v1.task"
@@ -41,8 +41,8 @@ class Contained(vf.Task[Data]):
     @vf.reward
     async def runs(self, trace, runtime) -> float:
         return 1.0
-'''
-FUNCTIONS = '''
+"""
+FUNCTIONS = """
 def length(completion, answer, **kwargs):
     return len(completion[-1]["content"]) / answer
 
@@ -67,7 +67,7 @@ class Rubric:
     funcs, weights, class_objects = [parsed, length], [1.0, 0.0], {"parser": Parser()}
 
 rubric = Rubric()
-'''
+"""
 
 
 @pytest.fixture
@@ -101,7 +101,9 @@ def test_functions_name_what_they_want_and_their_weighted_sum_is_the_score(judge
     assert one.values == {"length": 0.75, "carbon": 2, "seldom": 0.0}
 
 
-@pytest.mark.parametrize(("value", "says"), [("X", "KeyError: 'X'"), ("P", "seldom is nan"), ("T", "True, not a number")])
+@pytest.mark.parametrize(
+    ("value", "says"), [("X", "KeyError: 'X'"), ("P", "seldom is nan"), ("T", "True, not a number")]
+)
 def test_what_those_frameworks_count_as_zero_has_no_score_and_the_others_have_theirs(judged, value, says):
     wrong, right = judged({"carbon": None, "seldom": None}, value, "C", info={"element": "C"})
     assert isinstance(wrong, NoScore) and says in wrong.reason and right.score == 1.0

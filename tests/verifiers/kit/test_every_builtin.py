@@ -8,7 +8,7 @@ from aliquot.verifiers.kit.check import check
 from aliquot.verifiers.kit.judging import Settings
 from aliquot.verifiers.registry import BUILTINS
 
-SMALL = Settings(rounds=4, examples=15, ordinary=6)
+SMALL = Settings(rounds=3, examples=10, ordinary=5)
 
 
 @pytest.mark.parametrize("name", BUILTINS)
@@ -19,4 +19,5 @@ def test_every_builtin_passes_the_checks(name, request, monkeypatch):
     assert report.passed, "\n".join(f"{finding.check}: {finding.why}" for finding in report.failed)
     done = {finding.check for finding in report.findings if finding.status == "pass"}
     assert {"fixtures", "malformed_cases", "seeded_cases", "adversarial_corpus", "adversarial_generated"} <= done
-    assert {"one_by_one", "memory_replays"} & done
+    skipped = {finding.check for finding in report.findings if finding.status == "skip"}
+    assert {"one_by_one", "memory_replays"} & done or "determinism" in skipped

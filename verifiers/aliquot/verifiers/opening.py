@@ -232,12 +232,12 @@ def _with_environment(code: _Code, plugin: Path) -> _Code:
 
 def _python_of_adapter(references: Sequence[Reference], needs: Sequence[Needs]) -> str | None:
     """The interpreter of the environment that an adapter's configuration asks for."""
-    for reference, need in zip(references, needs, strict=True):
+    for reference, need in zip(references, needs, strict=False):  # an adapter is alone in its worker
         if reference.origin != "adapter" or not need.requirements:
             continue
         if (python := environment.python_of_pins(need.requirements)) is None:
-            pins = ", ".join(pin for pin in need.requirements if not pin.startswith("-"))
-            remedy = f"its own environment ({pins}) is not built yet: aliquot plugin prepare {reference.type}"
+            pins = ", ".join([pin for pin in need.requirements if not pin.startswith("-")][:3])
+            remedy = f"its own environment ({pins}, …) is not built yet: aliquot plugin prepare {reference.type}"
             raise ConfigError("verifier", [("type", reference.type, remedy)])
         return python
     return None

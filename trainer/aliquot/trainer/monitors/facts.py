@@ -82,9 +82,7 @@ class NewestDesigns:
         if len(self._unsaid) < LEAST_EXPERIMENTS:
             return {}
         fresh, self._unsaid = self._unsaid, {}
-        gaps = [
-            predicted - value for value, predicted in fresh.values() if value is not None and predicted is not None
-        ]
+        gaps = [predicted - value for value, predicted in fresh.values() if value is not None and predicted is not None]
         replicates = _replicates(session, list(fresh))
         found = components(_objective(session, self.campaign_id), replicates, _scores(session, self.campaign_id, fresh))
         if len(gaps) >= LEAST_EXPERIMENTS:

@@ -74,6 +74,7 @@ class MolScoreTask(PointwiseVerifier):
 
     name, version = "molscore", "1"
     kinds = ("molecule",)
+    needs = Needs(requirements=TESTED)
     Config = MolScoreConfig
 
     def __init__(self, config: MolScoreConfig):
@@ -202,15 +203,19 @@ def _check_runnable(task: str, molscore: ModuleType) -> None:
 
 def _stand_in() -> None:
     """Take the names of what MolScore imports on the way and a score does not need, where it is not installed."""
-    if importlib.util.find_spec("func_timeout") is None:
+    if _lacks("func_timeout"):
         module = ModuleType("func_timeout")
         module.FunctionTimedOut = _FunctionTimedOut  # type: ignore[attr-defined]
         module.func_timeout = _func_timeout  # type: ignore[attr-defined]
         sys.modules["func_timeout"] = module
-    if importlib.util.find_spec("torch") is None:
+    if _lacks("torch") and "moleval.metrics.score_metrics" not in sys.modules:
         module = ModuleType("moleval.metrics.score_metrics")
         module.ScoreMetrics = _NoBenchmark  # type: ignore[attr-defined]
         sys.modules["moleval.metrics.score_metrics"] = module
+
+
+def _lacks(name: str) -> bool:
+    return name not in sys.modules and importlib.util.find_spec(name) is None
 
 
 class _FunctionTimedOut(BaseException):

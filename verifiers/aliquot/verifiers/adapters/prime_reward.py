@@ -93,6 +93,7 @@ class PrimeReward(PointwiseVerifier):
 
     name, version = "prime_reward", "1"
     deterministic = False  # rewards may ask a judge, or draw at random
+    needs = Needs(requirements=TESTED)
     Config = PrimeRewardConfig
 
     def __init__(self, config: PrimeRewardConfig):

@@ -1,27 +1,28 @@
 """The conformance checks, each a function of the plugin under test that gives one named finding.
 
 The catalogue follows what the field has learned to ask: cases for full, zero, malformed and seeded reward; determinism,
-floor and ceiling, leakage, containment, adversarial floor. What is added here is the contract of verifiers with a
-memory and of those that answer later. A check that does not apply says so; none passes without having looked.
+floor and ceiling, leakage, containment, adversarial floor. What each kind of verifier owes beyond that stands in
+`contracts`. A check that does not apply says so; none passes without having looked.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from aliquot.domain import Design, Verdict
 from aliquot.verifiers.kit import corpus
+from aliquot.verifiers.kit.contracts import determinism, memory_replays, one_by_one, slow_contract
+from aliquot.verifiers.kit.generated import adversarial_generated
 from aliquot.verifiers.kit.judging import (
     Settings,
     difference,
     failed,
-    last_line,
     lost,
+    nothing_judged,
     passed,
     same,
     shown,
@@ -121,7 +122,7 @@ def floor_and_ceiling(subject: Subject, settings: Settings) -> Finding:
     judged = _judged(subject, [f for f in subject.said.fixtures if f.case in ("full", "zero")])
     scores += [(f.design, v.score) for f, v in judged if v.score is not None]
     if not scores:
-        return failed("floor_and_ceiling", _nothing_judged(verdicts))
+        return failed("floor_and_ceiling", nothing_judged(verdicts))
     wrong = [f"{shown(d)} scored {s!r}, below the floor {low:g}" for d, s in scores if low is not None and s < low]
     wrong += [
         f"{shown(d)} scored {s!r}, above the ceiling {high:g}" for d, s in scores if high is not None and s > high
@@ -132,132 +133,6 @@ def floor_and_ceiling(subject: Subject, settings: Settings) -> Finding:
     spread = f"{min(s for _, s in scores):g} to {max(s for _, s in scores):g} {subject.said.unit}".strip()
     within = f"within {_bound(low)} to {_bound(high)}" if (low, high) != (None, None) else "no bounds are declared"
     return told("floor_and_ceiling", wrong, f"{len(scores)} designs scored {spread}; {within}")
-
-
-def determinism(subject: Subject, settings: Settings) -> Finding:
-    """The same designs get the same verdicts, again in the same worker and in another one."""
-    if not subject.said.deterministic:
-        return skipped("determinism", "it declares itself not deterministic; its verdicts are never cached")
-    designs = subject.ordinary[: settings.ordinary]
-    with subject.trial() as trial:
-        first = trial.judge(designs)
-        if subject.said.style == "set":
-            trial.forget()
-        again = trial.judge(designs)
-    with subject.trial(fresh=True) as trial:
-        elsewhere = trial.judge(designs)
-    wrong = [
-        difference(d, a, b, "first", "then") for d, a, b in zip(designs, first, again, strict=True) if not same(a, b)
-    ]
-    wrong += [
-        difference(d, a, b, "in one worker", "in another")
-        for d, a, b in zip(designs, first, elsewhere, strict=True)
-        if not same(a, b)
-    ]
-    if all(verdict.error is not None for verdict in first):
-        return failed("determinism", _nothing_judged(zip(designs, first, strict=True)))
-    return told("determinism", wrong, f"{len(designs)} designs, three times, in two workers")
-
-
-def one_by_one(subject: Subject, settings: Settings) -> Finding:
-    """A batch says what its members alone say, in any order, and repeated ones say it again."""
-    if subject.said.style != "pointwise":
-        return skipped("one_by_one", f"a {subject.said.style} verifier has its own contract")
-    if not subject.said.deterministic:
-        return skipped("one_by_one", "it declares itself not deterministic")
-    designs = subject.ordinary[: settings.ordinary]
-    mixed = [*designs, *designs[:3]]
-    random.Random(settings.seed).shuffle(mixed)
-    with subject.trial() as trial:
-        together = trial.judge(designs)
-        alone = [trial.judge([design])[0] for design in designs]
-        by_key = {design.key: verdict for design, verdict in zip(designs, alone, strict=True)}
-        shuffled = trial.judge(mixed)
-    wrong = [
-        difference(d, a, b, "in a batch", "alone")
-        for d, a, b in zip(designs, together, alone, strict=True)
-        if not same(a, b)
-    ]
-    wrong += [
-        difference(d, verdict, by_key[d.key], "in another order", "alone")
-        for d, verdict in zip(mixed, shuffled, strict=True)
-        if not same(verdict, by_key[d.key])
-    ]
-    if all(verdict.error is not None for verdict in alone):
-        return failed("one_by_one", _nothing_judged(zip(designs, alone, strict=True)))
-    return told("one_by_one", wrong, f"{len(designs)} designs: in a batch, alone, and shuffled with repeats")
-
-
-def memory_replays(subject: Subject, settings: Settings) -> Finding:
-    """A memory that was saved and restored goes on as if nothing had happened; so does the same history replayed."""
-    if subject.said.style != "set":
-        return skipped("memory_replays", "only a set verifier has a memory")
-    once = subject.judgeable(settings.ordinary)
-    half = len(once) // 2
-    # What was seen last comes again at once, and what was seen first at the end: both are what memories are about.
-    designs = [*once[:half], *once[max(0, half - 1) :], *once[:2]]
-    with subject.trial() as trial:
-        before = trial.judge(designs[:half])
-        saved = json.loads(json.dumps(trial.service.memory))
-        after = trial.judge(designs[half:])
-        whole = trial.service.memory
-    with subject.trial() as trial:
-        trial.service.restore(saved)
-        continued, continued_memory = trial.judge(designs[half:]), trial.service.memory
-        trial.forget()
-        replayed = [trial.judge([design])[0] for design in designs]
-        replayed_memory = trial.service.memory
-    wrong = [
-        difference(d, a, b, "uninterrupted", "after save and restore")
-        for d, a, b in zip(designs[half:], after, continued, strict=True)
-        if not same(a, b)
-    ]
-    wrong += [
-        difference(d, a, b, "in two batches", "replayed one by one")
-        for d, a, b in zip(designs, [*before, *after], replayed, strict=True)
-        if not same(a, b)
-    ]
-    if not wrong and continued_memory != whole:
-        wrong.append("after save and restore the memory itself is another: `state` or `restore` loses something")
-    if not wrong and replayed_memory != whole:
-        wrong.append("replayed one by one the memory is another than in batches")
-    if all(verdict.error is not None for verdict in before):
-        return failed("memory_replays", _nothing_judged(zip(designs, before, strict=False)))
-    return told("memory_replays", wrong, f"{len(designs)} designs: interrupted after {half}, and replayed")
-
-
-def slow_contract(subject: Subject, settings: Settings) -> Finding:
-    """Tickets are given for all, can be asked for again, and a worker that did not give them knows or refuses them."""
-    if subject.said.style != "slow":
-        return skipped("slow_contract", "only a slow verifier gives tickets")
-    designs = (subject.known or subject.ordinary)[:4]
-    wrong: list[str] = []
-    with subject.trial() as trial:
-        begun = time.monotonic()
-        tickets = trial.stage.ask(designs)
-        submitting = time.monotonic() - begun
-        wrong += [f"{shown(d)}: {words(t)}" for d, t in zip(designs, tickets, strict=True) if isinstance(t, Verdict)]
-        if wrong:
-            return told("slow_contract", wrong, "")
-        names = [str(ticket) for ticket in tickets]
-        first = _waited(trial, designs, names)
-        again = trial.stage.look(designs, names)
-        for design, one, other in zip(designs, first, again, strict=True):
-            if not isinstance(one, Verdict):
-                wrong.append(f"{shown(design)}: no answer within {trial.patience:g} s")
-            elif not isinstance(other, Verdict) or not same(one, other):
-                said = words(other) if isinstance(other, Verdict) else "nothing"
-                wrong.append(f"{shown(design)}: its ticket said {words(one)}, asked again {said}; keep what is ready")
-    with subject.trial(fresh=True) as trial:
-        later = _waited(trial, designs[:1], names[:1])
-        if not wrong and not isinstance(later[0], Verdict):
-            wrong.append(
-                f"a new worker leaves ticket {names[0]} pending for ever, though it had been answered: keep jobs "
-                "outside the process, or raise for a ticket that is not known"
-            )
-    return told(
-        "slow_contract", wrong, f"{len(designs)} tickets in {submitting:.2g} s; asked twice, and by a new worker"
-    )
 
 
 def no_leakage(subject: Subject, settings: Settings) -> Finding:
@@ -411,22 +286,6 @@ def _each(trial: Trial, designs: Sequence[Design]) -> list[tuple[Design, Verdict
     return list(zip(designs, trial.judge(designs), strict=True))
 
 
-def _waited(trial: Trial, designs: Sequence[Design], tickets: Sequence[str]) -> list[Verdict | str]:
-    until, pulse = time.monotonic() + trial.patience, 0.02
-    while True:
-        answers = trial.stage.look(designs, tickets)
-        if all(isinstance(answer, Verdict) for answer in answers) or time.monotonic() > until:
-            return list(answers)
-        time.sleep(pulse)
-        pulse = min(2 * pulse, 1.0)
-
-
-def _nothing_judged(verdicts: Iterable[tuple[Design, Verdict]]) -> str:
-    design, verdict = next(iter(verdicts))
-    message = verdict.error.message if verdict.error else ""
-    return f"no design at all was judged; declare fixtures that can be. {shown(design)}: {last_line(message)}"
-
-
 def _beyond(subject: Subject, score: float) -> str:
     low, high = subject.said.bounds
     if low is not None and score < low:
@@ -450,8 +309,6 @@ def _disguises(answer: str) -> dict[str, str]:
 
 def table() -> Iterator[tuple[str, Callable[[Subject, Settings], Finding]]]:
     """Every check by its name, in the order in which they are run."""
-    from aliquot.verifiers.kit.generated import adversarial_generated
-
     for check in (
         declarations, fixtures, full_cases, zero_cases, malformed_cases, seeded_cases, floor_and_ceiling, determinism,
         one_by_one, memory_replays, slow_contract, no_leakage, containment, time_per_call, memory_per_call,

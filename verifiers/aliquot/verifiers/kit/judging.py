@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +88,13 @@ def last_line(message: str) -> str:
     """The line of a traceback that says what was raised."""
     lines = [line for line in message.strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""
+
+
+def nothing_judged(verdicts: Iterable[tuple[Design, Verdict]]) -> str:
+    """What to say where no design got a score."""
+    design, verdict = next(iter(verdicts))
+    message = verdict.error.message if verdict.error else ""
+    return f"no design at all was judged; declare fixtures that can be. {shown(design)}: {last_line(message)}"
 
 
 def _said(verdict: Verdict) -> tuple[Any, ...]:
