@@ -139,7 +139,8 @@ def test_a_component_with_two_endpoints_scores_molecules_in_the_sandbox(verdicts
 
 
 def test_nan_leaves_the_molecule_without_a_score_and_the_others_have_theirs(component):
-    one, failed, other = component("Counts", ETHANOL, THIOETHER, "[13CH4]")
+    one, failed, other, nothing = component("Counts", ETHANOL, THIOETHER, "[13CH4]", "")
+    assert isinstance(nothing, NoScore)
     assert (one.score, other.score) == (4.0, 2.0), "isotopes are taken off by the normaliser"
     assert isinstance(failed, NoScore) and "could not be computed" in failed.reason
 

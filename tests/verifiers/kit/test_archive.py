@@ -166,7 +166,11 @@ def test_a_header_that_lies_about_its_size_ends_there_too(tmp_path, monkeypatch)
         unpack(path, tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", gzip.compress(b""), gzip.compress(b"no tar at all" * 100)])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no archive", gzip.compress(b""), gzip.compress(b"no tar at all" * 100)],
+    ids=["nothing", "text", "compressed nothing", "compressed text"],
+)
 def test_what_is_no_archive_is_refused_in_words(tmp_path, content):
     path = tmp_path / "bad.tar.gz"
     path.write_bytes(content)

@@ -111,9 +111,10 @@ def shown(value: Any) -> str:
 
 
 def unreadable(design: Design) -> NoScore | None:
-    """An answer to a molecule that RDKit cannot read, which foreign code seldom expects; None where it can."""
-    parse = _parser()
-    if parse is None or parse(str(design.value)) is not None:
+    """An answer to a molecule that RDKit cannot read, or that has no atom, which foreign code seldom expects; None
+    where it is a proper one."""
+    text, parse = str(design.value).strip(), _parser()
+    if text and (parse is None or parse(text) is not None):
         return None
     return NoScore("it is no SMILES that RDKit can read; `validity` before this verifier keeps such designs from it")
 

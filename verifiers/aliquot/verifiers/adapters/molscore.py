@@ -90,8 +90,8 @@ class MolScoreTask(PointwiseVerifier):
         rows = _quiet(self._task.rows, [str(design.value) for design in designs])
         if len(rows) != len(designs):
             raise ValueError(f"MolScore gave {len(rows)} scores for {len(designs)} SMILES")
-        for row in rows:
-            if row["invalid"]:
+        for design, row in zip(designs, rows, strict=True):
+            if row["invalid"] or not str(design.value).strip():
                 yield Score(0.0, False, "it is no SMILES that MolScore can read")
             elif row["failed"]:
                 yield NoScore(f"{', '.join(row['failed'])} could not be computed")
