@@ -126,6 +126,12 @@ def test_only_builtins_and_what_the_operator_names_are_trusted(plugin, monkeypat
     assert resolve(own).trusted
 
 
+@pytest.mark.parametrize("name", ["python_code", "learned_model"])
+def test_built_ins_that_run_what_others_wrote_are_contained(name):
+    assert not resolve(name).trusted and not resolve(f"{name}@1").trusted
+    assert not containment_of([resolve(name)], [Needs()]).trusted
+
+
 def test_a_version_that_is_not_there_is_refused():
     assert validate_config("qed@1", {}) == validate_config("qed", {})
     with pytest.raises(ConfigError, match="9 was asked for, and version 1"):

@@ -21,6 +21,7 @@ from aliquot.api.admin import administrator
 from aliquot.api.problems import ProblemDocument
 from aliquot.domain import ConfigError
 from aliquot.verifiers import registry, store
+from aliquot.verifiers.environment import EnvironmentFailed
 from aliquot.verifiers.kit import install as kit
 from aliquot.verifiers.kit.archive import ArchiveRefused
 
@@ -68,11 +69,18 @@ async def upload(request: Request, response: Response) -> PluginView:
     return _view(plugin)
 
 
-@router.post("/plugins/{name}/{version}/approve", dependencies=[Depends(administrator)])
+@router.post(
+    "/plugins/{name}/{version}/approve",
+    dependencies=[Depends(administrator)],
+    responses={502: {"model": ProblemDocument}},
+)
 def approve(name: str, version: str) -> PluginView:
     """Let campaigns use it. The environment that it pins is built now."""
-    with _there(name, version):
-        return _view(kit.approve(name, version, by="administrator, over HTTP"))
+    try:
+        with _there(name, version):
+            return _view(kit.approve(name, version, by="administrator, over HTTP"))
+    except EnvironmentFailed as error:
+        raise HTTPException(HTTPStatus.BAD_GATEWAY, str(error)) from None
 
 
 @router.delete("/plugins/{name}/{version}", status_code=HTTPStatus.NO_CONTENT, dependencies=[Depends(administrator)])

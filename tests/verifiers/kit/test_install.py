@@ -12,7 +12,7 @@ import pytest
 
 from aliquot.domain import ConfigError, Design
 from aliquot.verifiers import environment, opening, store
-from aliquot.verifiers.kit.archive import ArchiveRefused
+from aliquot.verifiers.kit.archive import ArchiveRefused, pack
 from aliquot.verifiers.kit.install import approve, install, pack_plugin, remove
 from aliquot.verifiers.ladder import VerifierLadder
 from aliquot.verifiers.registry import resolve
@@ -146,6 +146,17 @@ def test_two_plugins_may_need_different_versions_of_a_library(tmp_path, home, wh
     assert {name: v.score for name, v in judgement.verdicts.items()} == {"old": 1.0, "new": 2.0}
     assert len(digests) == 2
     assert len(list((home / "environments").iterdir())) == 2
+
+
+def test_nothing_is_built_before_the_approval(tmp_path, home, wheels, monkeypatch):
+    monkeypatch.setattr(environment, "WORKER_NEEDS", ())
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(PINNED.format(name="mine", version="1.0"))
+    files = {"mine.py": plugin}
+    archive = pack(files, tmp_path, name="mine", version="1", target="mine.py:Mine", requirements=("tinylib==1.0",))
+    assert not install(archive, home).approved and not (home / "environments").exists()
+    assert approve("mine", "1", home, wheels=wheels).approved
+    assert len(list((home / "environments").iterdir())) == 1
 
 
 def test_an_environment_is_built_once_and_a_failure_leaves_none(home, wheels, monkeypatch):

@@ -4,7 +4,7 @@ A design climbs stage by stage. A required stage that refuses it, fails to judge
 it stops; a stage that is not required only adds its verdict. Where a design stands is read from its `Judgement` alone,
 so that a judgement can be stored, and polled by another process weeks later.
 
-Always true: built-in verifiers share one worker process; each other verifier has a worker of its own. Nothing that a
+Always true: built-in verifiers that are trusted share one worker process; each other one has a worker of its own. Nothing that a
 verifier does raises here; it becomes a verdict with a typed error, and leaves the design undecided. What does raise is
 a machine that cannot contain a verifier that is not trusted: `SandboxUnavailable`, before it has judged anything.
 """
@@ -180,8 +180,8 @@ class VerifierLadder:
         for i, ref in enumerate(refs):
             with _placed(i):
                 references.append(registry.resolve(ref.type, base))
-        builtin = [i for i, reference in enumerate(references) if reference.origin == "builtin"]
-        groups = [*([builtin] if builtin else []), *([i] for i in range(len(refs)) if i not in builtin)]
+        ours = [i for i, reference in enumerate(references) if reference.origin == "builtin" and reference.trusted]
+        groups = [*([ours] if ours else []), *([i] for i in range(len(refs)) if i not in ours)]
         stages: dict[int, Stage] = {}
         problems: list[tuple[str, object, str]] = []
         for group in groups:

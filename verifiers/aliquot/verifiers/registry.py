@@ -77,6 +77,10 @@ TRUSTED_PLUGINS = "ALIQUOT_TRUSTED_PLUGINS"
 """Environment variable: types, separated by commas, that the operator lets run without a sandbox."""
 
 
+CONTAINED = frozenset({"learned_model", "python_code"})
+"""Built-ins that run what others wrote, a user's model or a policy's program: each in a sandbox of its own."""
+
+
 class Reference(Noun):
     """Where the class of a verifier is."""
 
@@ -98,7 +102,8 @@ class Reference(Noun):
     def trusted(self) -> bool:
         """Whether it runs without a sandbox: the project's own code, and what the operator names."""
         named = {name.strip() for name in os.environ.get(TRUSTED_PLUGINS, "").split(",")}
-        return self.origin == "builtin" or self.type in named
+        ours = self.origin == "builtin" and self.type.partition("@")[0] not in CONTAINED
+        return ours or self.type in named
 
 
 def known() -> dict[str, Reference]:

@@ -48,7 +48,7 @@ def install(
     wheels: Path | None = None,
     notes: dict | None = None,
 ) -> InstalledPlugin:
-    """Install an archive, and build its own environment where it has pins.
+    """Install an archive. Once it is approved, its own environment is built where it has pins.
 
     Args:
         folder: where plugins are kept; default: `store.home()`.
@@ -85,7 +85,7 @@ def install(
             installed_at=time.time(),
             notes=notes or {},
         )
-        if plugin.requirements:
+        if plugin.requirements and approved:
             environment.build(plugin.requirements, home, wheels=wheels)
         place = store.folder_of(plugin, home)
         if not (place / "manifest.json").exists():
@@ -94,17 +94,24 @@ def install(
             with contextlib.suppress(OSError):  # another process was quicker, with the same files
                 os.replace(made, place)
     held = InstalledPlugin.model_validate_json((place / "manifest.json").read_text())
-    return approve(held.name, held.version, home, by=approved_by) if approved and not held.approved else held
+    if approved and not held.approved:
+        return approve(held.name, held.version, home, by=approved_by, wheels=wheels)
+    return held
 
 
-def approve(name: str, version: str | None = None, folder: Path | None = None, *, by: str = "") -> InstalledPlugin:
-    """Let campaigns use a plugin; the newest of its installations where no version is given.
+def approve(
+    name: str, version: str | None = None, folder: Path | None = None, *, by: str = "", wheels: Path | None = None
+) -> InstalledPlugin:
+    """Let campaigns use a plugin, the newest of its installations where no version is given; its environment is built.
 
     Raises:
         ConfigError: there is none of this name and version.
+        EnvironmentFailed: its environment could not be built; it is not approved.
     """
     home = folder or store.home()
     plugin = _found(name, version, home)[0].model_copy(update={"approved": True, "approved_by": by})
+    if plugin.requirements:
+        environment.build(plugin.requirements, home, wheels=wheels)
     place = store.folder_of(plugin, home) / "manifest.json"
     beside = place.with_suffix(".new")
     beside.write_text(plugin.model_dump_json(indent=1))
