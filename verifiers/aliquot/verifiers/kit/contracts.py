@@ -1,4 +1,4 @@
-"""What each kind of verifier owes: to say the same again, to judge each alone, to keep its memory, to answer at last.
+"""What each kind of verifier owes: to say the same again, to judge each by itself, to keep its memory, to answer.
 
 Pointwise ones are batch = one by one, in any order; set ones go on from a saved memory as if nothing had happened; slow
 ones know their tickets, or refuse them, whichever process asks.
