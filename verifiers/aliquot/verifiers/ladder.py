@@ -4,9 +4,9 @@ A design climbs stage by stage. A required stage that refuses it, fails to judge
 it stops; a stage that is not required only adds its verdict. Where a design stands is read from its `Judgement` alone,
 so that a judgement can be stored, and polled by another process weeks later.
 
-Always true: built-in verifiers that are trusted share one worker process; each other one has a worker of its own. Nothing that a
-verifier does raises here; it becomes a verdict with a typed error, and leaves the design undecided. What does raise is
-a machine that cannot contain a verifier that is not trusted: `SandboxUnavailable`, before it has judged anything.
+Always true: built-in verifiers that are trusted share one worker process; each other one has a worker of its own.
+Nothing that a verifier does raises here; it becomes a verdict with a typed error, and leaves the design undecided. What
+does raise is a machine that cannot contain a verifier that is not trusted: `SandboxUnavailable`, before it has judged.
 """
 
 from __future__ import annotations
