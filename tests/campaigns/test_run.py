@@ -186,8 +186,9 @@ def test_a_verifier_that_raises_leaves_the_reward_missing_never_zero(tmp_path):
             assert others > 0
 
 
-def test_an_outage_blocks_a_campaign_which_goes_on_when_it_is_over(tmp_path):
+def test_an_outage_blocks_a_campaign_which_goes_on_when_it_is_over(tmp_path, monkeypatch):
     plugin, mended = f"{Path(__file__).parent / 'plugins' / 'hostile.py'}:Broken", tmp_path / "mended"
+    monkeypatch.setenv("ALIQUOT_TRUSTED_PLUGINS", plugin)  # in a sandbox it would not see the file
     verifier = {"name": "broken", "type": plugin, "config": {"mended": str(mended)}}
     wanted = spec(verifiers=[verifier], stopping={"patience": 3}, budget={"experiments": 4})
     with CampaignRun.create(wanted, tmp_path / "run") as campaign:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -349,11 +350,21 @@ def test_sleep_counts_so_that_many_tests_just_in_time_do_not_add_up_to_hours():
     assert score.values["tests"].count("not run") > 90 and score.score < 0.1
 
 
+def children() -> set[int]:
+    """Processes of which this one is the parent."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(path.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(path.parent.name))
+    return found
+
+
 def test_no_process_outlives_its_design():
+    before = children()
     judge("import os\ndef add(a, b): os._exit(0)")
     judge("while True: pass", {**ADD, "seconds": 0.1})
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert children() <= before
 
 
 def test_a_worker_that_dies_takes_the_program_with_it(tmp_path):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import os
 import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -157,12 +156,11 @@ def shown_files(config: BaseModel) -> Iterator[tuple[tuple[str | int, ...], str]
 def usage() -> dict[str, float]:
     """What this process has used: memory now and at most, MiB, and processor seconds."""
     spent = resource.getrusage(resource.RUSAGE_SELF)
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        resident = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    try:  # not `ru_maxrss`: at its start a process inherits what its parent had
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        resident, peak = (int(status[name].split()[0]) / 2**10 for name in ("VmRSS", "VmHWM"))
     except OSError:  # not Linux
-        resident = spent.ru_maxrss / 2**20
-    peak = spent.ru_maxrss / (2**10 if sys.platform == "linux" else 2**20)
+        resident = peak = spent.ru_maxrss / 2**20
     return {"resident_mb": resident, "peak_mb": peak, "processor_seconds": spent.ru_utime + spent.ru_stime}
 
 
