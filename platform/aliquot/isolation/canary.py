@@ -121,8 +121,9 @@ def scratch_capped(argument: dict[str, Any]) -> str:
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-        for name in os.listdir(folder):
-            os.unlink(f"{folder}/{name}")
+        for number in range(2 * cap):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{folder}/canary{number}")
         if written > cap * WRITE_BYTES:
             found.append(f"{written // WRITE_BYTES} MiB in {folder}")
     return ", ".join(found)

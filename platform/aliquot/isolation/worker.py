@@ -62,13 +62,14 @@ def serve(requests: int, replies: int) -> None:
     if contain.walls is not None and contain.walls.port is not None:
         forward(contain.walls.port, contain.walls.proxy)
     methods: dict[str, Callable[[list[Any]], Iterable[Any]]] = {}
+    shown = _shown(contain.walls.writable) if contain.walls is not None and contain.forking else frozenset()
     while (payload := read_payload(requests)) is not None:
         request = decode_request(payload)
         allow_processor_time(request.seconds)
         if isinstance(request, Load):
             write_all(replies, _timed(request, partial(_load, request, methods)))
         elif isinstance(request, Call) and contain.forking:
-            write_all(replies, _in_a_copy(methods, request, (requests, replies), contain))
+            write_all(replies, _in_a_copy(methods, request, (requests, replies), contain, shown))
         elif isinstance(request, Call):
             write_all(replies, _timed(request, partial(_run, methods, request)))
 
@@ -124,7 +125,9 @@ def _run(methods: Methods, request: Call) -> list[Any]:
     return results
 
 
-def _in_a_copy(methods: Methods, request: Call, private: tuple[int, int], contain: Contain) -> bytes:
+def _in_a_copy(
+    methods: Methods, request: Call, private: tuple[int, int], contain: Contain, shown: frozenset[str]
+) -> bytes:
     """The answer of a fork of this process, of which nothing stays behind."""
     receiving, sending = os.pipe()
     pid = os.fork()
@@ -142,11 +145,22 @@ def _in_a_copy(methods: Methods, request: Call, private: tuple[int, int], contai
     else:
         answer = len(payload).to_bytes(4, "big") + payload
     if contain.walls is not None:
-        _sweep(contain.walls.writable)
+        _sweep(contain.walls.writable, shown)
     return answer
 
 
-def _sweep(folders: tuple[str, ...]) -> None:
+def _shown(folders: tuple[str, ...]) -> frozenset[str]:
+    """What stands in writable folders from the start, because something is shown there: an interpreter under /tmp."""
+    found = set()
+    for folder in folders:
+        device = os.stat(folder).st_dev
+        for place, inside, files in os.walk(folder):
+            found |= {f"{place}/{name}" for name in (*inside, *files)}
+            inside[:] = [name for name in inside if os.lstat(f"{place}/{name}").st_dev == device]
+    return frozenset(found)
+
+
+def _sweep(folders: tuple[str, ...], shown: frozenset[str]) -> None:
     """End every other process that the copy left in this namespace, and empty what it could write to."""
     if os.getppid() == 1 and os.geteuid() != 0:  # alone with the namespace's first process, which it cannot reach
         with contextlib.suppress(ProcessLookupError):
@@ -155,11 +169,18 @@ def _sweep(folders: tuple[str, ...]) -> None:
         while os.waitpid(-1, 0):
             pass
     for folder in folders:
-        for entry in os.scandir(folder):
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
-            else:
-                os.unlink(entry.path)
+        _empty(folder, shown)
+
+
+def _empty(folder: str, shown: frozenset[str]) -> None:
+    for entry in os.scandir(folder):
+        if entry.path in shown:
+            if entry.is_dir(follow_symlinks=False) and not os.path.ismount(entry.path):
+                _empty(entry.path, shown)
+        elif entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            os.unlink(entry.path)
 
 
 def _die_with_supervisor(requests: int) -> None:
