@@ -26,6 +26,8 @@ from benchmarks.delayed.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "runs" / "benchmarks" / "delayed_learning"
+RECORDED = Path(__file__).parent / "recorded"
+"""Results that are kept with the code: those of full runs, for whoever wants to compute from them or go on."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,10 @@ class Job:
 
     @property
     def path(self) -> Path:
+        """Where its result is, or will be."""
         digest = hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()
-        return FOLDER / f"{self.name}.{digest[:16]}.json"
+        name = f"{self.name}.{digest[:16]}.json"
+        return RECORDED / name if (RECORDED / name).is_file() else FOLDER / name
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Result:
 def results(jobs: Sequence[Job], processes: int, say: Callable[[str], None]) -> dict[str, Result]:
     """The result of each job by its name, computed where there is none yet."""
     missing = [job for job in jobs if not job.path.is_file()]
-    say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are there already, in {FOLDER.relative_to(ROOT)}")
+    say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are there already")
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=processes, mp_context=context) as pool:
         running = {pool.submit(_compute, job): job for job in missing}
