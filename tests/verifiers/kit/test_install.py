@@ -175,7 +175,7 @@ def test_an_environment_is_built_once_and_a_failure_leaves_none(home, wheels, mo
 
 @pytest.mark.parametrize(
     "requirement",
-    ["tinylib", "tinylib>=1", "tinylib==1.*", "tinylib @ https://example.org/x.whl", "--index-url=x", "-r other.txt",
+    ["tinylib", "tinylib>=1", "tinylib==1.*", "tinylib @ file:///x.whl", "--pre", "-r other.txt",
      "git+https://example.org/x", "tinylib==1.0 --hash=x", "./local"],
 )  # fmt: skip
 def test_only_pins_are_requirements(tmp_path, requirement):
